@@ -228,7 +228,7 @@ class CarlaEnvironment(SeededEnvironment):
             target_success_rate, experiment_path=experiment_path, **kwargs,
         )  # fmt: skip
         if config is not None:
-            raise CoachError("env_params.config belongs to CARLA 0.8, which CARLA 0.9 replaced: set it to None")
+            raise CoachError("env_params.config is a setting of CARLA 0.8, and Coach needs CARLA 0.9: set it to None")
         if not (experiment_suite is None or isinstance(experiment_suite, CoRL2017)):
             raise CoachError("env_params.experiment_suite must be a CoRL2017 of rl_coach.environments.carla_routes")
         self.suite = experiment_suite
@@ -562,7 +562,7 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
         return None
     program = pathlib.Path(root, "CarlaUE4.sh")
     if not program.is_file():
-        raise CoachError(f"CARLA_ROOT is '{root}', which has no CarlaUE4.sh")
+        raise CoachError(f"CARLA_ROOT is '{root}': set it to the directory that has CarlaUE4.sh")
     port = _free_port()
     command = [sys.executable, "-I", "-S", own_session.__file__, str(program.resolve())]
     command += [f"-carla-rpc-port={port}", f"-quality-level={quality}", f"-ResX={width}", f"-ResY={height}"]
@@ -571,7 +571,7 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
     server = Server(process, port)
     for _ in _waiting(_SECONDS_TO_START):
         if process.poll() is not None:
-            raise CoachError(f"{program} ended with {process.returncode} when it started")
+            raise CoachError(f"{program} ended with exit code {process.returncode} when it started")
         if _is_open(port):
             return server
     server.end()

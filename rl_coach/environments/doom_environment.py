@@ -251,7 +251,7 @@ def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
     """
     if level.endswith(".cfg"):
         if not os.path.isfile(level):
-            raise CoachError(f"no scenario '{level}': there is no such file")
+            raise CoachError(f"there is no scenario file '{level}'")
         return pathlib.Path(level).resolve()
     if level.upper() not in DoomLevel.__members__:
         names = [one.name for one in DoomLevel]

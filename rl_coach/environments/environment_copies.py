@@ -166,7 +166,7 @@ class EnvironmentProcesses(EnvironmentCopies):
                     autoreset_mode=AutoresetMode.DISABLED,
                 )
         except (EOFError, ConnectionError) as error:
-            raise CoachError("an environment copy died while it was starting") from error
+            raise CoachError("an environment copy died at its start; vectorization 'sync' needs no process") from error
         # Copies ignore SIGTERM, so this process must kill them if it ends without closing them.
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)

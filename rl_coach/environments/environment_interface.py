@@ -42,11 +42,11 @@ class EnvironmentInterface:
 
     def step(self, action: ActionType) -> EnvResponse | None:
         """Act once."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be acted on")
+        raise NotImplementedError(f"{type(self).__name__} does not define step")
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse | None:
         """Begin a new episode.
 
         :param force_environment_reset: reset even if the simulator would continue (a game with lives left)
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot be reset")
+        raise NotImplementedError(f"{type(self).__name__} does not define reset_internal_state")

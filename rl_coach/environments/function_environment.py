@@ -93,7 +93,7 @@ class KeyedEnvironment(FunctionEnvironment):
         answer = self._environment.step(key, state, action, self._params)
         if len(answer) != 6:
             raise CoachError(
-                f"level '{self.name}': step returned {len(answer)} values, and six are needed: observation, state, "
+                f"level '{self.name}': step returned {len(answer)} values, but six are needed: observation, state, "
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer

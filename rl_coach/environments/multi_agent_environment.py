@@ -65,7 +65,7 @@ def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: S
         return dict(values)
     if isinstance(values, (list, tuple)):
         if len(values) != len(names):
-            raise CoachError(f"{len(values)} values for {len(names)} players: {', '.join(names)}")
+            raise CoachError(f"{len(values)} values are given for {len(names)} players: {', '.join(names)}")
         return dict(zip(names, values))
     return dict.fromkeys(names, values)  # type: ignore[arg-type]
 

@@ -264,7 +264,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             if player in answers:
                 raise CoachError(
                     f"level '{self.env_id}': player '{player}' leaves and comes back in one step: let another "
-                    "player act between"
+                    "player act in between"
                 )
             observation, reward, terminated, truncated, info = self.env.last()
             answers[player] = self._answer(player, observation, reward, self._info(player, info), terminated, truncated)

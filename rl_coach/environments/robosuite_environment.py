@@ -427,4 +427,4 @@ def controller_file(path: str) -> pathlib.Path:
     for candidate in (pathlib.Path(path), ours if "rl_coach/environments/robosuite" in path else None):
         if candidate is not None and candidate.is_file():
             return candidate
-    raise CoachError(f"no controller settings '{path}': there is no such file")
+    raise CoachError(f"there is no file '{path}' with controller settings")

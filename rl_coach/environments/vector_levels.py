@@ -84,8 +84,8 @@ def checked(level: str, make: MakeVector) -> MakeVector:
         if made.num_envs != count:
             made.close()
             raise CoachError(
-                f"level '{level}': its function made {made.num_envs} copies where {count} were asked for; it must make "
-                "as many as its argument num_envs says"
+                f"level '{level}': its function made {made.num_envs} copies, but its argument num_envs was {count}: "
+                "it must make num_envs copies"
             )
         return made
 

@@ -281,7 +281,7 @@ class Agent:
             )
         description = core.policy_description()
         if description is None:
-            raise CoachError(f"agent '{core.name}' does not define its best action (policy_description)")
+            raise CoachError(f"agent '{core.name}' does not define its best action: its policy_description is None")
         network, state = core.networks[description.network].online_network, core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
@@ -353,7 +353,7 @@ class Agent:
         if self._autoreset_mode == "same_step":
             raise CoachError(
                 f"the last state of the episode of {self._places.name(index)} is missing: give observe the infos of "
-                "your vector environment, which have it as 'final_obs'"
+                "your vector environment, which contain this state as 'final_obs'"
             )
         return state, info
 
@@ -559,7 +559,7 @@ class Agent:
         :return: the list of the total rewards of the episodes that ended
         """
         if self._evaluation_rewards is not None:
-            raise CoachError("an evaluation is in progress already")
+            raise CoachError("an evaluation is already in progress: end it first")
         with self.graph_manager.evaluation() as rewards:
             self._evaluation_rewards = rewards
             try:

@@ -126,7 +126,7 @@ def with_bounds(parts: Parts) -> Parts:
         low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))
         found[name] = replace(part, low=_row(low), high=_row(high))
         if not np.array_equal([low, high], [part.lows, part.highs]):
-            logger.warning("this algorithm needs bounds of actions: an action without bounds is from -1 to 1")
+            logger.warning("this algorithm needs bounded actions: an action without bounds gets the bounds -1 and 1")
     return found
 
 

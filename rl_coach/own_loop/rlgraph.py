@@ -692,7 +692,7 @@ class RLgraphAgent(SpecAgent):
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
         """The action for a state. Nothing is stored or counted, except by a recurrent network."""
         if not preprocesses and self.preprocessing_required and _raw(state) is state:
-            raise CoachError("apply_preprocessing=False: give the states that preprocess_states returned")
+            raise CoachError("apply_preprocessing=False needs the states that preprocess_states returned")
         if self._remembers:
             return self._act_with_memory(index, state, explores)
         raw = _raw(state)

@@ -235,7 +235,7 @@ def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
         value = layer.get(name)
         if value not in (None, 0.0, 0, True):
             logger.warning(
-                "the spec's '%s' is left out: all layers of a network have the same initial weights and optimizer",
+                "the spec's '%s' is ignored: all layers of a network have the same initial weights and optimizer",
                 layer.path(name),
             )
     if kind in _LAYERS:
@@ -313,7 +313,7 @@ def put_stack(definition: Definition, name: str, stack: Stack | None, where: str
             raise CoachError(f"the spec's '{where}' has layers for {named!r}; the states are {', '.join(shapes)}")
     images = {one for one, shape in shapes.items() if len(shape) == 3}
     if stack.convolutions and not images:
-        raise CoachError(f"the spec's '{where}' has a convolution, and no state is an image [height, width, channels]")
+        raise CoachError(f"the spec's '{where}' has a convolution, but no state is an image [height, width, channels]")
     before = {one: stack.by_name.get(one, Stack()) for one in shapes}
     embedders = {
         one: InputEmbedderParameters(

@@ -166,7 +166,7 @@ def _check_agreement(
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
             has = f"no --{name}" if was is None else f"--{name} {was}"
-            raise CoachError(f"'{directory}': this run has {has}; leave it out, or start a new run with -crd")
+            raise CoachError(f"'{directory}': this run has {has}; leave out this flag, or start a new run with -crd")
 
 
 def settings_in(text: str) -> list[tuple[str, str]]:

@@ -146,7 +146,7 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key == _CONSTANT:
             # the array is a view of one number, but computations need the memory of the full shape
             if math.prod(value[1]) > _LARGEST_CONSTANT:
-                raise ValueError(f"it contains an array of shape {value[1]}")
+                raise ValueError(f"it contains an array of the shape {value[1]}, which is too large")
             return np.broadcast_to(arrays[value[0]][0], value[1])
     return {key: join(item, arrays) for key, item in plain.items()}
 

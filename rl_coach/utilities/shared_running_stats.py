@@ -143,14 +143,14 @@ class SharedRunningStats:
         """
         count, mean, deviations = gathered["count"], gathered["mean"], gathered["squared_deviations"]
         if type(count) is not int or not 0 <= count <= _MOST_GATHERED:
-            raise CoachError(f"the statistics '{self.name}' cannot be of {str(count)[:40]!r} samples")
+            raise CoachError(f"the statistics '{self.name}' have a wrong number of samples: {str(count)[:40]!r}")
         if not count:
             return
         for array in (mean, deviations):
             if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
                 raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
         if np.any(deviations < 0) or not is_finite(mean):
-            raise CoachError(f"the statistics '{self.name}' have no samples")
+            raise CoachError(f"the statistics '{self.name}' have numbers that no samples give")
         with _WRITING:
             self._moments = self._moments.merged(count, mean, deviations)
 

@@ -194,7 +194,7 @@ class Fields:
         self._known |= {name, *older}
         present = [one for one in (name, *older) if self._given.get(one) is not None]
         if len(present) > 1:
-            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' set the same: give one of them")
+            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' mean the same: give one of them")
         return self._given[present[0]] if present else None
 
     def read(self, read: Read, name: str, *older: str) -> Any:
