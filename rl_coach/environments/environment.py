@@ -127,8 +127,8 @@ class EnvironmentParameters(Parameters):
     :ivar seed: seed of all random numbers; with a seed, the environment is repeatable. None draws a seed
     :ivar human_control: True: a person acts with the keyboard
     :ivar custom_reward_threshold: smallest total reward of a successful episode; None uses the simulator's threshold
-    :ivar default_input_filter: the input filter for agents without one
-    :ivar default_output_filter: the output filter for agents without one
+    :ivar default_input_filter: the input filter for agents without an input filter
+    :ivar default_output_filter: the output filter for agents without an output filter
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
@@ -373,7 +373,7 @@ class Environment(EnvironmentInterface):
         return self.goal
 
     def set_goal(self, goal: GoalType) -> None:
-        """Set the goal of the next responses."""
+        """Set the goal that the next responses contain."""
         self.goal = goal
 
     def get_target_success_rate(self) -> float:

@@ -117,7 +117,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return None if None in states else self._by_copy(states)
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Repeat the episodes in progress. :return: True if all of them reached the same state"""
+        """Repeat the episodes in progress. :return: True if all repeated episodes reached the same state"""
         return all(self._call_each("set_episode_state", self._in_order(state)))
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class EnvironmentProcesses(EnvironmentCopies):
                     autoreset_mode=AutoresetMode.DISABLED,
                 )
         except (EOFError, ConnectionError) as error:
-            raise CoachError("an environment copy died at its start; vectorization 'sync' needs no process") from error
+            raise CoachError("an environment copy died at its start: set env_params.vectorization to 'sync'") from error
         # Copies ignore SIGTERM, so this process must kill them if it ends without closing them.
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
@@ -251,7 +251,7 @@ class EnvironmentProcesses(EnvironmentCopies):
 
 @dataclass
 class Description:
-    """Spaces and target success rate of one copy. All copies have the same."""
+    """Spaces and target success rate, which are equal for all copies."""
 
     state_space: Any
     goal_space: Any
@@ -268,9 +268,9 @@ class Description:
 
 
 class _CopyForGymnasium(gymnasium.Env):
-    """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory, the rest of an
-    answer as info. Gymnasium calls a method of all copies with the same arguments. An argument that differs between
-    copies is therefore set as an attribute first.
+    """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory. The other values
+    of an answer are sent as its info. Gymnasium calls a method of all copies with the same arguments. An argument that
+    differs between copies is therefore set as an attribute first.
 
     :param make: function that builds the environment
     """

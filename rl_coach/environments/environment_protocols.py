@@ -73,7 +73,7 @@ class Simulator(Protocol):
         """The episode in progress; None if it cannot be saved."""
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Repeat the episode. :return: True if it reached the same state"""
+        """Repeat the episode. :return: True if the repeated episode reached the same state"""
 
     def close(self) -> None:
         """Release the simulator."""

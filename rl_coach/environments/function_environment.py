@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 class FunctionEnvironment:
-    """An environment as two pure functions. They never begin a new episode by themselves.
+    """An environment as two pure functions. The function ``step`` never begins a new episode.
 
     :param name: the environment's name, for messages
     :param observation_space: Gymnasium's space, a ``Box`` or a ``Dict`` of them
@@ -148,7 +148,7 @@ class BoardGame(FunctionEnvironment):
     """A game of pgx. The agent is player 0, and all other players make random legal moves.
 
     Observations are ``observation`` and ``action_mask``. The reward is the sum of player 0's rewards for its move and
-    for the following moves of the others.
+    for the following moves of the other players.
 
     :param game: a game from ``pgx.make``
     """
@@ -208,7 +208,7 @@ class Beginning(NamedTuple):
 
 
 class FunctionSimulator(gymnasium.Env):
-    """A ``FunctionEnvironment`` in Gymnasium's form: it can be seeded, and holds its state.
+    """A ``FunctionEnvironment`` in Gymnasium's form. This object stores the state, and can be seeded.
 
     :ivar functions: the environment as pure functions
     :ivar beginning: the beginning of the present episode; None before the first episode
@@ -229,8 +229,8 @@ class FunctionSimulator(gymnasium.Env):
         return Beginning(*self.functions.reset(begin), jax.random.key_data(key))
 
     def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> tuple[Any, Any, Any]:
-        """The state, the observation, and one array of reward, terminated and truncated. They share an array because
-        reading an array takes as long as the step."""
+        """The state, the observation, and one array of reward, terminated and truncated. The last three share an array,
+        because reading an array takes as long as the step."""
         outcome = self.functions.step_number(number, key, state, action)
         numbers = [jnp.asarray(one, jnp.float32) for one in (outcome.reward, outcome.terminated, outcome.truncated)]
         return outcome.state, outcome.observation, jnp.stack(numbers)

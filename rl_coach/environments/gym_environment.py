@@ -67,7 +67,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar random_initialization_steps: the largest number of no-ops at the start of an Atari game; 0 turns them off
     :ivar no_ops_last_single_frames: True: each no-op lasts one frame, as in Gymnasium's ``AtariPreprocessing``. False:
         each no-op lasts ``frame_skip`` frames, as in Coach 1.0.1
-    :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
+    :ivar max_over_num_frames: number of the last frames of an action that are merged by their pixelwise maximum; 1 uses
+        only the last frame
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
     :ivar observations: the names of the observations to use, if the environment has several; None uses all that
@@ -114,7 +115,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Set the settings from a result of ``as_seen``. They change the agent's observations and actions.
+        """Restore the settings from a result of ``as_seen``.
 
         :raises CoachError: if the settings are damaged
         """
@@ -208,7 +209,7 @@ class GymEnvironment(Environment):
     :param custom_reward_threshold: smallest total reward of a successful episode; None uses the level's threshold
     :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
     :param no_ops_last_single_frames: True: each no-op lasts one frame. False: ``frame_skip`` frames
-    :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
+    :param max_over_num_frames: number of the last frames of an action that are merged by their pixelwise maximum
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, but not in evaluation

@@ -248,8 +248,8 @@ class SameStepCopies(SelfResettingCopies):
 
 
 class NextStepCopies(SelfResettingCopies):
-    """Copies in the autoreset mode NEXT_STEP. The step after the end of an episode begins the next episode, and its
-    action is lost. The copy is waiting until this step."""
+    """Copies in the autoreset mode NEXT_STEP. The step after the end of an episode begins the next episode, and ignores
+    its action. The copy is waiting until this step."""
 
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
         super().__init__(example, simulator, copies_arrays)

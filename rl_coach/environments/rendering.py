@@ -45,7 +45,7 @@ class Window:
     """Window that shows pictures and knows which keys are held down. It opens with the first picture. It closes when
     the user presses Esc or closes it.
 
-    :param title: the text above it
+    :param title: the title of the window
     :raises CoachError: if there is no display, or pygame is not installed
     """
 

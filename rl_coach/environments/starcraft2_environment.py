@@ -63,7 +63,7 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
     :ivar screen_size: height and width of the screen in pixels
     :ivar minimap_size: height and width of the minimap in pixels
     :ivar feature_screen_maps_to_use: indices of the screen's feature maps to observe, in this order
-    :ivar feature_minimap_maps_to_use: the same for the minimap
+    :ivar feature_minimap_maps_to_use: indices of the minimap's feature maps to observe, in this order
     :ivar observation_type: feature maps or colours
     :ivar disable_fog: show the whole map, not only the parts that the player's units see
     :ivar auto_select_all_army: an episode begins with the whole army selected

@@ -105,7 +105,7 @@ def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVec
 
 
 def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
-    """The mode of a vector environment. It decides when the next episode of a copy begins.
+    """The autoreset mode of a vector environment, which decides when the next episode of a copy begins.
 
     The result is DISABLED for Gymnasium's vector environments in the mode NEXT_STEP, because they can also reset single
     copies, and no action is then lost.
@@ -197,8 +197,8 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
 
 
 def with_joined_masks(infos: Any) -> Any:
-    """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, they may be a
-    list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions. Other infos are
+    """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, the masks may be
+    a list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions. Other infos are
     returned unchanged."""
     masks = infos.get(ACTION_MASK) if isinstance(infos, Mapping) else None
     if isinstance(masks, tuple):

@@ -346,7 +346,7 @@ class Agent:
     def _last_of_episode(self, index: int, number: int, state: Any, infos: Any, info: Any) -> tuple[Any, Any]:
         """The last state of an episode, and its info. :param number: the environment's row in ``infos``
 
-        :raises CoachError: if ``state`` is the first one of the next episode, and the last one is missing
+        :raises CoachError: if ``state`` is the first state of the next episode, and the last state is missing
         """
         if isinstance(infos, Mapping) and "final_obs" in infos:
             return final_of(infos, number)
@@ -697,7 +697,7 @@ def make_agent(
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
     :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
-    :param experiment_path: directory for signals and checkpoints; None writes none
+    :param experiment_path: directory for signals and checkpoints; None writes no files
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's

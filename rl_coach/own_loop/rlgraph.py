@@ -928,7 +928,7 @@ class Preprocessed(np.ndarray):
 
     @classmethod
     def of(cls, values: np.ndarray, raw: Any) -> Preprocessed:
-        """A state with both forms.
+        """A ``Preprocessed`` state from its two forms.
 
         :param values: the state after preprocessing
         :param raw: the state before preprocessing
@@ -1070,7 +1070,7 @@ class OpenAIGymEnv:
         return self.gym_env.action_space
 
     def seed(self, seed: int) -> None:
-        """Set the seed. The next episode begins with it."""
+        """Set the seed. The next episode begins with this seed."""
         self.gym_env.reset(seed=seed)
 
     def reset(self) -> Any:

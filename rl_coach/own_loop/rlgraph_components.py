@@ -32,7 +32,7 @@ REPLAY: dict[str, bool | None] = {
     "replay": False, "replay_memory": False, "replay_buffer": False, "prioritized": True, "prioritized_replay": True,
     "mem_prioritized_replay": True,
 }  # fmt: skip
-"""The names of memories, and whether they have priorities."""
+"""The types of memories in a specification; True for a memory with priorities."""
 
 
 class Component:

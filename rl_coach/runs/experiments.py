@@ -126,9 +126,9 @@ class RunDescription:
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
     :param counts_minutes: True if its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
-    :param framework: the framework of its networks, as ``-f`` names it
+    :param framework: the framework of the run's networks, by its name for ``-f``
     :param settings: the settings of its command line (``-cp``)
-    :param evaluates_only: True if it did not train
+    :param evaluates_only: True if the run did not train
     :param parameters: every setting by its dotted name
     """
 

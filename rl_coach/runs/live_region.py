@@ -22,7 +22,8 @@ Columns = Sequence["tuple[str, Sequence[str]]"]
 
 
 class LiveRegion:
-    """Fields with their names, in one line or as a table, and the wait in progress, if any.
+    """The lines at the bottom of a terminal: fields with their names, in one line or as a table, and the wait in
+    progress.
 
     A separate thread draws the region, so the seconds of a wait are shown even while the program is inside a library.
     ``open`` may be called several times: the region disappears after as many calls of ``close``.

@@ -35,10 +35,10 @@ _NEWLINE = ord("\n")
 
 
 class SignalFile:
-    """The columns of one CSV. It is read once; later only its new rows are read.
+    """The columns of one CSV. The file is read once; later, only its new rows are read.
 
     Every value is a float64; an empty cell, a word or a missing value is NaN. Damaged lines are left out and counted.
-    They have too many or too few cells, no number in the first column, invalid UTF-8, or more than
+    Damaged lines have too many or too few cells, no number in the first column, invalid UTF-8, or more than
     ``LONGEST_LINE_BYTES``. A file that shrinks or is replaced is read again.
 
     :param path: the CSV

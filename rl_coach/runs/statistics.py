@@ -13,7 +13,8 @@ import numpy as np
 from rl_coach.utilities.students_t import t_95
 
 FEWEST_RUNS = 3
-"""The smallest number of runs of one environment for an interval. With two it would be 12.7 standard errors wide."""
+"""The smallest number of runs of one environment for an interval. With two runs, each half of the interval would be
+12.7 standard errors wide."""
 RESAMPLES = 1000
 _LARGEST_RESAMPLE_BYTES = 32 << 20
 

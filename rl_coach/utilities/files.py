@@ -78,7 +78,7 @@ def write_data(path: Path, value: Any) -> None:
     """Replace the content of a file by a plain tree (see ``plain_data``).
 
     :raises CoachError: if the file cannot be written
-    :raises plain_data.UnsavableError: the value is not plain data
+    :raises plain_data.UnsavableError: if the value is not plain data
     """
     try:
         with replaced(path) as file:

@@ -76,7 +76,7 @@ def together(actions: Sequence[Any]) -> Any:
 
 
 def flatten(form: Form, action: Any) -> np.ndarray:
-    """[size], the numbers of an action, the inverse of ``build``. Parts with another form give NaN."""
+    """The numbers of an action, [size]; the inverse of ``build``. Parts with another form give NaN."""
     if "parts" not in form:
         array = np.asarray(action)
         if array.dtype.kind not in "biuf" or array.size != size(form):

@@ -26,7 +26,7 @@ from rl_coach.utils import public_attributes
 class Constraint:
     """The values that a parameter may have.
 
-    :param allowed: the text after "it must be"
+    :param allowed: description of the allowed values, which the error shows after "it must be"
     :param holds: returns True for an allowed value
     """
 

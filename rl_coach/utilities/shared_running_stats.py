@@ -113,7 +113,7 @@ class SharedRunningStats:
             self._gathered: SharedRunningStats | None = None
 
     def push_val(self, samples: Any) -> None:
-        """Add to this process's statistics."""
+        """Add samples to the statistics of this process. :param samples: one sample, or a batch of samples"""
         samples = np.asarray(samples, dtype=np.float64)
         with _WRITING:
             if self._gathered is not None:

@@ -42,8 +42,8 @@ class StopSignals:
     """Handles the signals that stop a program. The first signal is only stored, and the next ``stop_if_asked`` ends the
     program. A second Ctrl-C or SIGTERM ends it immediately.
 
-    An exception in a signal handler could be lost: Python discards exceptions in callbacks of its garbage
-    collector, and JAX has such a callback. It could also interrupt the writing of a checkpoint.
+    An exception in a signal handler could be lost: Python discards exceptions in callbacks of its garbage collector,
+    and JAX has such a callback. The exception could also interrupt the writing of a checkpoint.
 
     Only the main thread can handle signals. In other threads ``listening`` does nothing.
 

@@ -1,7 +1,7 @@
 """A robot that moves its closed hand over a table with a cube, as a task for exploration.
 
-It extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for robot
-learning"), which must be installed.
+``CubeExp`` extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for
+robot learning"), which must be installed.
 """
 
 from __future__ import annotations
