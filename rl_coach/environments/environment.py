@@ -28,7 +28,7 @@ VIDEO_FRAMES_PER_SECOND = 10
 _STEPS_PER_SECOND = 30
 """Steps per second in a window, for a level without its own rate."""
 MOST_ENVIRONMENTS = 100_000
-"""More copies than this are a mistake: no machine has the memory."""
+"""The largest number of copies. A larger number is a mistake, because no machine has the memory for it."""
 _FULL_NAME = re.compile(rf"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|{FUNCTION_LEVEL.pattern}")
 _FUNCTION_NAME = re.compile(r"[\w.]+:[a-z_]\w*")
 """``module:function``; levels of other libraries may have the same form (``cartpole:swingup``)."""

@@ -27,7 +27,7 @@ OLD_STEP = (
 _TOLERANCE = 1e-5
 
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
-"""The kinds of spaces with observations that become arrays."""
+"""The kinds of Gymnasium spaces with observations that can be converted to arrays."""
 
 _ENDS_A_RUN = ("reward type",)
 """Kinds of findings that stop a run."""

@@ -133,11 +133,11 @@ class EnvironmentCopies(EnvironmentInterface):
         return [state[str(index)] for index in range(self.num_copies)]
 
     def _call(self, method: str) -> Sequence[Any]:
-        """Results of a method of each copy."""
+        """Call a method in each copy. :return: the results"""
         return [getattr(environment, method)() for environment in self.copies]
 
     def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Results of a method of each copy that takes one argument. :param arguments: one for each copy"""
+        """Call a method with one argument in each copy. :param arguments: one for each copy :return: the results"""
         return [getattr(environment, method)(argument) for environment, argument in zip(self.copies, arguments)]
 
     def _tell_phase(self, value: RunPhase) -> None:

@@ -56,7 +56,7 @@ def numbered_names(count: int) -> list[str]:
 
 
 def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: Sequence[str]) -> dict[str, Value]:
-    """Values by name.
+    """A dict with one value for each name.
 
     :param values: a dict by name, a list in the order of the names, or one value for all names
     :raises CoachError: if the numbers of values and names differ

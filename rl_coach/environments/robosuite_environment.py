@@ -32,7 +32,7 @@ robosuite_environments = (
 robosuite_robots = ("Baxter", "GR1", "IIWA", "Jaco", "Kinova3", "Panda", "PandaOmron", "Sawyer", "UR5e", "XArm7")
 """Robots of robosuite 1.5 with one or two arms. Other robots of robosuite can be used too."""
 robosuite_controllers = ("JOINT_VELOCITY", "JOINT_TORQUE", "JOINT_POSITION", "OSC_POSITION", "OSC_POSE", "IK_POSE")
-"""Names of robosuite's controllers of an arm."""
+"""Names of robosuite's controllers for an arm."""
 
 DEFAULT_REWARD_SCALES = {"Lift": 2.25}
 """The largest reward of a step, by the name of the level; 1 for other levels."""

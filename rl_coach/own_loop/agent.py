@@ -130,9 +130,9 @@ class Agent:
 
     @property
     def autoreset_mode(self) -> str | None:
-        """Gymnasium's ``AutoresetMode`` of your vector environment: ``"disabled"`` if your loop resets it,
-        ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` raises an error if a state shows that the
-        environment resets itself.
+        """Gymnasium's ``AutoresetMode`` of your vector environment: ``"next_step"`` or ``"same_step"``; or
+        ``"disabled"`` if the environment does not reset itself. With None, the default, ``act`` raises an error if a
+        state shows that the environment resets itself.
 
         :raises CoachError: if the mode does not exist
         """

@@ -100,7 +100,7 @@ class Episode:
     _began: float = field(default_factory=time.perf_counter)
 
     def take(self, state: Any, reward: float, is_over: bool) -> None:
-        """Add the answer to an action."""
+        """Add the environment's answer to an action."""
         self.state, self.reward, self.is_over = state, reward, is_over
         self.total += reward
         self.timesteps += 1

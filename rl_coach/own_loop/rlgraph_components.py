@@ -88,7 +88,7 @@ class Optimizer(Component):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam."""
+    """The optimizer Adam."""
 
     kind = "adam"
 

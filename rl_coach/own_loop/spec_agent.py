@@ -187,7 +187,7 @@ class Spec:
 
 
 class SpecAgent(Agent):
-    """An agent for a specification. Its actions have the form of the specification.
+    """An agent that is made from a specification of another system. Its actions have the form of the specification.
 
     :param positional: arguments in the order of the system's classes (the states, the actions, and so on), or one dict
         with the whole specification
@@ -198,7 +198,7 @@ class SpecAgent(Agent):
     :cvar kind: the ``type`` of its specifications; None for any
     :cvar attributes: functions that compute attributes of the system, by name
     :cvar without_meaning: by name, the replacement for attributes of the system that Coach does not support
-    :ivar env_names: the names of its environments
+    :ivar env_names: the names of the agent's environments
     """
 
     family: ClassVar[Family]

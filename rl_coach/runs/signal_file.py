@@ -24,7 +24,7 @@ WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
 TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 LONGEST_LINE_BYTES = 2 << 20
-"""Longer lines are treated as damaged."""
+"""The largest length of a line. Longer lines count as damaged."""
 MOST_ROWS = 1 << 20
 """The largest number of rows of one file for a plot."""
 _BLOCK_BYTES = 8 << 20

@@ -164,7 +164,7 @@ def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) 
     """Compare a file with its recorded size and hash.
 
     :param expected: the recorded size and SHA-256, from ``summary``
-    :param owner: the owner of the file, for the errors
+    :param owner: the thing that the file belongs to, such as ``checkpoint``, for the errors
     :param manifest: the name of the file that contains ``expected``, for the errors
     :raises CoachError: if the file is missing, truncated or changed
     """
