@@ -245,7 +245,6 @@ def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
     ViZDoom's directory.
 
     :param level: a name of ``DoomLevel``, or the path of a ``.cfg`` file
-
     :param scenarios: ViZDoom's directory of scenarios
     :raises CoachError: if the file does not exist
     """

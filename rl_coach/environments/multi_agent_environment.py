@@ -77,7 +77,7 @@ class MultiAgentEnvironment(Environment):
     space for each player, or one space for all players. The subclass defines the same methods as a subclass of
     ``Environment``. ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and
     ``info``, each a list in the order of the players, or one value for all players. A player that is done does not act
-    any more; the list then has its ``default_action``.
+    any more; the list of actions then contains the ``default_action`` of its action space.
 
     :param num_agents: number of players
     :param settings: settings of ``Environment``

@@ -65,7 +65,7 @@ SINGLE = ""
 
 
 def part_of_space(space: Any) -> Part:
-    """The part for a Gymnasium space.
+    """The state or action that a Gymnasium space describes.
 
     :raises CoachError: if the kind of space is not supported
     """

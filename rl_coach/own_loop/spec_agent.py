@@ -93,7 +93,7 @@ class General:
 
     :param rows: the settings, one ``Row`` for each key of the system's specification
     :param optimizer: the key of the specification that describes the optimizer
-    :param put_network: sets the layers of the network with this name
+    :param put_network: function that sets the layers of a network, by the network's name
     """
 
     rows: Sequence[Row]

@@ -153,7 +153,7 @@ def compare(
     directory with several experiments, each experiment is a side.
 
     :param score: ``last`` or ``best``: the evaluation that gives a run's score
-    :param ranges: for environments the scores that count as 0 and as 1; default: the lowest and the highest score of
+    :param ranges: the scores that count as 0 and as 1, by environment; by default the lowest and the highest score of
         all runs
     :raises CoachError: if there are no runs, or no environment that all sides share
     """
@@ -306,7 +306,7 @@ def table_of_scores(
     :param scores: scores of the runs of each setting
     :param steps: environment steps of these runs; NaN if unknown
     :param to_target: steps until training ended at the target, for the runs that reached it
-    :param ranges: the range of the scores of a setting, if it is known. Intervals stay inside
+    :param ranges: the range of the scores of a setting, if it is known. Intervals are cut to this range
     """
     if not scores:
         return []

@@ -123,7 +123,6 @@ class Cluster:
         """Changes of objects after a version, as (``'ADDED'``, ``'MODIFIED'`` or ``'DELETED'``, object).
 
         :param version: the resource version that ``find`` returned
-
         :param seconds: the server ends the watch after this time
         :raises ClusterError: if the version is too old; its status is then 410
         """
