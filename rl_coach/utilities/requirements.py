@@ -136,7 +136,7 @@ def member(enum: type[Enum]) -> Constraint:
 
 
 def one_of(*texts: str, any_case: bool = False) -> Constraint:
-    """One of the given texts. :param any_case: the case of letters does not matter"""
+    """A text from ``texts``. :param any_case: the case of letters does not matter"""
     known = {text.lower() for text in texts} if any_case else set(texts)
 
     def holds(value: Any) -> bool:

@@ -138,7 +138,7 @@ def plain(name: str) -> str:
 
 
 def choice(choices: Iterable[str]) -> Read:
-    """One of several names. Hyphens count as underscores. The error names the nearest one."""
+    """A name from ``choices``. Hyphens count as underscores. The error names the nearest choice."""
     known = {plain(one): one for one in choices}
 
     def read(value: Any, where: str) -> str:
