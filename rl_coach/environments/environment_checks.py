@@ -39,7 +39,7 @@ class Finding(NamedTuple):
     """A fault in an environment's answer.
 
     :param kind: a text that is equal for the same fault in different steps
-    :param text: description of the mistake
+    :param text: description of the fault
     """
 
     kind: str

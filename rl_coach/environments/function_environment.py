@@ -63,7 +63,7 @@ class FunctionEnvironment:
         raise NotImplementedError(f"{type(self).__name__} does not step")
 
     def step_number(self, number: Any, key: Any, state: Any, action: Any) -> Outcome:
-        """Act once, in step ``number`` of an episode (from 1). :param key: the episode's key, as numbers"""
+        """Act once, in step ``number`` of an episode (from 1). :param key: the data of the episode's key, an array"""
         return self.step(jax.random.fold_in(jax.random.wrap_key_data(key), number), state, action)
 
 
@@ -199,7 +199,7 @@ class Beginning(NamedTuple):
 
     :param observation: the first observation
     :param state: the first state of the environment
-    :param key: the key for the episode's steps, as numbers; see ``FunctionEnvironment.step_number``
+    :param key: the data of the key for the episode's steps; see ``FunctionEnvironment.step_number``
     """
 
     observation: Any

@@ -113,7 +113,7 @@ class Definition:
         """Set the size of the memory of an agent that learns from the steps of a phase. The memory has room for at
         least one phase and its last episode.
 
-        :param capacity: number of transitions in the specification; None for the default of the algorithm
+        :param capacity: number of transitions, from the specification; None for the default of the algorithm
         """
         if capacity is not None and isinstance(self.parameters.memory, EpisodicExperienceReplayParameters):
             self.set("memory.max_size", (MemoryGranularity.Transitions, max(capacity, _SMALLEST_PHASES)))

@@ -39,11 +39,11 @@ class EvaluationStatistics:
 
     :param episodes: number of episodes
     :param mean: mean of the total rewards
-    :param standard_deviation: of a sample (n - 1); None for a single episode
+    :param standard_deviation: the sample standard deviation (with n - 1); None for a single episode
     :param minimum: the smallest total reward
     :param maximum: the largest total reward
     :param confidence_low: the lower end of the mean's 95% confidence interval by Student's t; None for a single episode
-    :param confidence_high: the upper end
+    :param confidence_high: the upper end of this interval
     """
 
     episodes: int
@@ -84,10 +84,10 @@ class RunStatistics:
 
     :param runs: number of runs
     :param mean: mean of the scores
-    :param standard_deviation: of a sample (n - 1); None for a single run
-    :param interquartile_mean: the mean of the middle half
+    :param standard_deviation: the sample standard deviation (with n - 1); None for a single run
+    :param interquartile_mean: the mean of the middle half of the scores
     :param low: lower end of the mean's 95% interval by Student's t; None for fewer than ``FEWEST_RUNS`` runs
-    :param high: upper end
+    :param high: upper end of this interval
     """
 
     runs: int

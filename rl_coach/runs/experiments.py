@@ -457,8 +457,8 @@ def _number(cell: str) -> float:
 
 
 def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
-    """Time of a run's last write, in seconds since the epoch: the time of the CSV's last change. A copied CSV is as new
-    as the copy. So if the last row was written long before this time, the result is the time of the last row."""
+    """Time of a run's last write, in seconds since the epoch. It is the time of the CSV's last change, except if the
+    CSV is a copy. The file of a copy is much newer than its last row; the result is then the time of the last row."""
     if description.start is None or not np.isfinite(summary.minutes):
         return modified
     ended = description.start + 60.0 * summary.minutes
@@ -515,8 +515,8 @@ class Experiments:
     parameters: pd.DataFrame
 
     def tidy(self, *names: str) -> pd.DataFrame:
-        """A table with a row for each value: run, episode, iteration, steps, minutes, then ``signal`` and ``value``,
-        without NaN.
+        """A table with a row for each value of each signal. The columns are run, episode, iteration, steps, minutes,
+        signal and value. NaN is left out.
 
         :param names: the signals; all signals without names
         """

@@ -49,7 +49,7 @@ def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np
 
 
 def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> np.ndarray:
-    """The share of runs that score more than a threshold, as the mean of the environments' shares.
+    """The share of runs that score more than a threshold: the mean of the shares in all environments.
 
     :param strata: for each environment the scores of its runs [runs]
     :param thresholds: [points]
@@ -156,7 +156,8 @@ def _half_width(
     resamples: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Half the width of an interval. :param strata: values [runs, points] :return: NaN without an interval [points]"""
+    """Half the width of an interval. :param strata: values [runs, points] :return: [points]; NaN if there is no
+    interval"""
     draws = [generator.integers(len(values), size=(len(values), resamples)) for values in strata]
     spread = [_spread_out(values) for values in strata]
     runs, points = sum(map(len, strata)), strata[0].shape[1]

@@ -123,8 +123,8 @@ class StopSignals:
             raise _exception_of(number)
 
     def stop_if_asked(self) -> None:
-        """End the program if a signal was received. Called after each complete step with its training, between the
-        parts of a start, and while waiting for a person.
+        """End the program if a signal was received. Coach calls this method after each complete step with its training,
+        between the parts of a run's start, and while it waits for a person.
 
         :raises KeyboardInterrupt: if Ctrl-C was pressed
         :raises Terminated: if SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
