@@ -300,7 +300,7 @@ class FedEnvironment(GymEnvironment):
             found = self._action_space.from_raw(action)
             if self._action_space.contains(found):
                 return found
-        except (TypeError, ValueError, OverflowError):  # no number, such as None
+        except (TypeError, ValueError, OverflowError):  # the action is not a number
             pass
         raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
 

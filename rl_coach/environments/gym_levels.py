@@ -213,7 +213,7 @@ def _takes(made: Any, name: str, count: int) -> bool:
     has_self = inspect.isclass(made) and inspect.isfunction(inspect.getattr_static(made, name))
     try:
         parameters = list(inspect.signature(function).parameters.values())[int(has_self) :]
-    except ValueError:  # written in C
+    except ValueError:  # written in C, without a signature
         return False
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in positional if one.default is one.empty]

@@ -14,7 +14,7 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
     maximum of the last frames: the Atari draws some objects only in every other frame (Mnih et al. 2015, Methods).
 
     :param env: an environment that steps one frame at a time
-    :param frameskip: number of frames that an action is held; 1 skips no frames
+    :param frameskip: number of frames for which an action is held; 1 skips no frames
     :param max_over_num_frames: number of the last frames that are merged; 1 returns the last frame unchanged
     """
 

@@ -164,7 +164,7 @@ class NativeCopies(EnvironmentCopies):
             self._next_seed = state["next_seed"]
             self._saved.set_state(state["simulator"])
         elif self._example.seed is not None:
-            # the run began with other episodes
+            # not the seed of the run's first episodes
             self._next_seed = self._example.seed + self._num_episodes
 
     def get_episode_state(self) -> dict[str, Any] | None:

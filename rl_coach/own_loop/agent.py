@@ -181,7 +181,7 @@ class Agent:
         for index in indices:
             fed = environments[index].fed
             if not environments[index].is_fed and not self._episode_is_over(index):
-                self._leave(index)  # which ``learn`` left in its simulator
+                self._leave(index)  # an episode that ``learn`` left in its simulator
             if fed.action is not None and fed.deferred is None:
                 raise CoachError(f"{self._places.name(index)} has not answered the last action: call observe first")
         self._take_deferred({i: (given[i], about[i]) for i in indices if environments[i].fed.deferred is not None})
@@ -223,7 +223,7 @@ class Agent:
             given, about = {indices[0]: states}, {indices[0]: infos or {}}
         else:
             count, are_tuples = len(indices), self._observes_tuples
-            infos = with_joined_masks(infos)  # once, and not for each environment
+            infos = with_joined_masks(infos)  # once for all environments
             given = {index: row_of_states(states, number, count, are_tuples) for number, index in enumerate(indices)}
             about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
@@ -320,7 +320,7 @@ class Agent:
             episode is missing, so that its value cannot be computed
         """
         if self._evaluation_rewards is None:
-            self.graph_manager.enter_phase()  # of an agent that was loaded between action and answer
+            self.graph_manager.enter_phase()  # the agent may have been loaded after the action
         indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
         answers, are_tuples = {}, self._observes_tuples

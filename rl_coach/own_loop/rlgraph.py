@@ -690,7 +690,7 @@ class RLgraphAgent(SpecAgent):
         return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
-        """The action for a state. Nothing is stored or counted, except by a recurrent network."""
+        """The action for a state. Nothing is stored or counted, except if the network is recurrent."""
         if not preprocesses and self.preprocessing_required and _raw(state) is state:
             raise CoachError("apply_preprocessing=False needs the states that preprocess_states returned")
         if self._remembers:

@@ -394,7 +394,7 @@ class SACAgentComponent(Component):
         self._policy, self._optimizer, self.vf_optimizer = policy, optimizer, vf_optimizer
         self._q_functions = [q_function] * num_q_functions
         sync = dict((SyncSpecification() if q_sync_spec is None else q_sync_spec).spec)
-        sync["sync_interval"] = TrainingSteps(sync["sync_interval"])  # nothing is played here
+        sync["sync_interval"] = TrainingSteps(sync["sync_interval"])  # counted in updates
         super().__init__(
             network_spec=policy.layers, value_function_spec=q_function.layers, memory_spec=memory.spec,
             discount=discount, initial_alpha=initial_alpha, target_entropy=target_entropy, update_spec=sync,

@@ -347,7 +347,7 @@ def _made(given: Any, where: str, depth: int) -> Space:
     if container == "dict":
         rest = {name: one for name, one in given.items() if name not in ("type", "add_batch_rank", "add_time_rank")}
         named = rest if isinstance(given.get("type"), str) else dict(given)
-        Fields(named, where)  # its keys are texts
+        Fields(named, where)  # checks that its keys are texts
         return Dict({name: _made(one, f"{where}.{name}", depth + 1) for name, one in named.items()}, **_ranks(given))
     if isinstance(given, (type, str)):
         given = {"type": given}

@@ -79,7 +79,7 @@ class Definition:
     def __post_init__(self) -> None:
         parts = getattr(self.space, "spaces", None) or {"observation": self.space}
         named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
-        # a choice reaches networks as 0 and 1 for each choice
+        # networks receive a discrete state as a one-hot vector
         self.shapes = {
             name: (int(part.n),) if type(part).__name__ == "Discrete" else tuple(part.shape or (1,))
             for name, part in named.items()
@@ -217,7 +217,7 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     found = Stack() if layers is None and kind else stack_of(layers, network.path(key), defaults)
     streams, where = network.get("input_network_specs"), network.path("input_network_specs")
     if kind == "multi_input_stream_nn" and streams is not None:
-        Fields(streams, where)  # its keys are texts
+        Fields(streams, where)  # checks that its keys are texts
         found.by_name |= {name: stack_of(one, f"{where}.{name}", defaults) for name, one in streams.items()}
     found.scope = str(scope or "")
     network.finish()

@@ -80,7 +80,7 @@ def _parts(given: Any, where: str, is_action: bool) -> dict[str, Part]:
         return {name: part_of_space(one) for name, one in parts.items()}
     if given and not any(isinstance(given.get(name), Mapping) for name in given):
         return {SINGLE: _part(Fields(given, where), is_action)}
-    Fields(given, where)  # its keys are texts
+    Fields(given, where)  # checks that its keys are texts
     return {name: _part(Fields(one, f"{where}.{name}"), is_action) for name, one in given.items()}
 
 

@@ -73,8 +73,8 @@ def number(
 
     :param low: the smallest allowed number
     :param high: the largest allowed number
-    :param above: a lower bound that is not allowed itself
-    :param below: an upper bound that is not allowed itself
+    :param above: all numbers must be above this number
+    :param below: all numbers must be below this number
     """
 
     def holds(value: Any) -> bool:
@@ -182,7 +182,7 @@ def bounds(example: str, above: float = -math.inf) -> Constraint:
     """Pairs of numbers, the lower one first.
 
     :param example: a pair, for the message
-    :param above: a lower bound that neither number may have
+    :param above: both numbers must be above this number
     """
     of_numbers = pair(number(above=above), number(above=above), example)
     allowed = f"{of_numbers.allowed}, the lower number first,"

@@ -91,8 +91,8 @@ class SharedRunningStats:
     def push(self, x: np.ndarray) -> None:
         """Add one sample of ``shape``, or a batch of them with a leading dimension.
 
-        With ``pubsub_params``, all processes that share the statistics receive the sample a moment later through
-        ``SharedRunningStatsSubscribe``, this process too. The first sample starts the subscription.
+        With ``pubsub_params``, all processes that share the statistics, including this process, receive the sample a
+        moment later through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
 
         :raises CoachError: if Redis cannot be reached, or was lost since the last sample
         """

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 SIZE = 40
-_LENGTH, _THICKNESS = 0.8, 0.12  # of the rod, where the picture's edges are at -1 and 1
+_LENGTH, _THICKNESS = 0.8, 0.12  # of the rod; the picture's edges are at -1 and 1
 
 
 class PendulumPixels(gym.ObservationWrapper):
