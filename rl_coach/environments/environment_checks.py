@@ -161,8 +161,8 @@ class FirstSteps:
     :param level: the environment's name
     :param step: the environment's own ``step``
     :param space: the observation space
-    :param replace: function that is called after the last checked step with the environment's own ``step``, and removes
-        this check
+    :param replace: function that removes this check. It is called after the last checked step, with the environment's
+        own ``step``
     """
 
     def __init__(self, level: str, step: Callable[[Any], tuple], space: gym.Space, replace: Callable[[Any], None]):
