@@ -136,7 +136,7 @@ class _Running:
     def read_status(self) -> dict[str, Any]:
         """The status of this run, not the status of an earlier run in the same directory.
 
-        Another process than the started one may have written this status, such as a worker or a trainer.
+        A process that the run has started, such as a worker or a trainer, may have written this status.
         """
         status = read_status(self.job.directory)
         is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)

@@ -15,7 +15,7 @@ _LENGTH, _THICKNESS = 0.8, 0.12  # of the rod; the picture's edges are at -1 and
 class PendulumPixels(gym.ObservationWrapper):
     """Gymnasium's Pendulum-v1 as a grey picture [40, 40] uint8 of its rod, white on black.
 
-    One picture does not show the velocity, so stack several.
+    One picture does not show the velocity, so stack several pictures.
 
     :param render_mode: as for Pendulum-v1
     """
