@@ -334,7 +334,7 @@ def test_a_server_is_started_in_a_session_of_its_own_and_ends_with_all_its_proce
 
 def test_a_server_that_does_not_start_is_one_line(root, monkeypatch):
     (root / "CarlaUE4.sh").write_text("#!/bin/sh\nexit 3\n")
-    with pytest.raises(CoachError, match=r"CarlaUE4\.sh ended with 3 when it started"):
+    with pytest.raises(CoachError, match=r"CarlaUE4\.sh ended with exit code 3 when it started"):
         start_server("Low", 1, 1, has_window=False, verbose=False)
     monkeypatch.setenv("CARLA_ROOT", str(root / "nothing"))
     with pytest.raises(CoachError, match=r"set it to the directory that has CarlaUE4\.sh"):
