@@ -1,4 +1,4 @@
-"""Particulars of Atari games: lives, the FIRE button, random beginnings, and the console's state."""
+"""Rules of Atari games: lives, the FIRE button, random no-ops at the start, and the console's state."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ FRAMES_PER_SECOND = 60  # frame rate of the console
 
 
 class ArcadeRules:
-    """Follows the lives of a running game.
+    """Counts the lives in a running Atari game, and draws the number of no-ops at its start.
 
     :param simulator: the ALE environment
-    :param random_initialization_steps: largest number of no-ops at the beginning of a game; the number is random
+    :param random_initialization_steps: largest number of no-ops at the beginning of a game; the number is drawn at
+        random
     :param life_loss_ends_training_episode: a lost life ends an episode in training (Mnih et al. 2015, Methods)
     :param seed: seed of the number of no-ops
     """
@@ -41,11 +42,11 @@ class ArcadeRules:
         return self._ale.game_over()
 
     def draw_num_no_ops(self) -> int:
-        """Number of no-ops that the next game begins with."""
+        """Draw the number of no-ops at the beginning of the next game."""
         return int(self.rng.integers(self.random_initialization_steps + 1))
 
     def get_state(self) -> dict[str, Any]:
-        """The random state here and the state of the console with its random numbers."""
+        """The random state of the no-ops, the state of the console with its random numbers, and the lives."""
         console = self._ale.cloneState(include_rng=True).serialize()
         return {
             "rng": self.rng.bit_generator.state,

@@ -1,4 +1,4 @@
-"""Driving in the towns of CARLA (Dosovitskiy et al. 2017, "CARLA: an open urban driving simulator"), by the client of
+"""Driving in the towns of CARLA (Dosovitskiy et al. 2017, "CARLA: an open urban driving simulator") with the client of
 CARLA 0.9.
 
 The client is imported when an environment is made, not with this module.
@@ -41,7 +41,7 @@ _SECONDS_OF_A_FRAME = 1 / 30
 _SECONDS_TO_ANSWER = 60.0
 _SECONDS_TO_START = 120.0
 _LIDAR_RANGE = 50.0  # meters
-_KM_PER_H = 3.6  # of a meter per second
+_KM_PER_H = 3.6  # km/h in one m/s
 _HOST, _PORT = "localhost", 2000
 _ARRIVES = 2.0  # meters from the destination
 _CAR = "vehicle.tesla.model3"
@@ -51,7 +51,7 @@ key_map = {
     "GAS_AND_TURN_RIGHT": (UP, RIGHT), "BRAKE_AND_TURN_LEFT": (DOWN, LEFT), "BRAKE_AND_TURN_RIGHT": (DOWN, RIGHT),
 }  # fmt: skip
 """The keys of each action, for a person who drives."""
-_GAS, _STEER = 1.0, 0.5  # of a person's keys
+_GAS, _STEER = 1.0, 0.5  # throttle and steering while a person holds a key
 
 # The weathers of CARLA 0.8 by their numbers, under the names of CARLA 0.9.
 _WEATHERS = (
@@ -74,14 +74,14 @@ CarlaOutputFilter = NoOutputFilter()
 
 
 class CarlaLevel(Enum):
-    """Towns by Coach's names."""
+    """CARLA's towns by the names that Coach uses."""
 
     TOWN1 = {"map_name": "Town01", "map_path": "/Game/Maps/Town01"}
     TOWN2 = {"map_name": "Town02", "map_path": "/Game/Maps/Town02"}
 
 
 class CameraTypes(Enum):
-    """Sensors by the name of their observation."""
+    """Sensors. Each value is the name of the sensor's observation."""
 
     FRONT = "forward_camera"
     LEFT = "left_camera"
@@ -91,7 +91,7 @@ class CameraTypes(Enum):
     LIDAR = "lidar"
 
 
-# The sensor of each observation: CARLA's name, its turn to the right and up in degrees, and the conversion.
+# The sensor of each observation: CARLA's name, its turn to the right and upwards in degrees, and CARLA's conversion.
 _SENSORS = {
     "forward_camera": ("sensor.camera.rgb", 0, 0, None),
     "left_camera": ("sensor.camera.rgb", -30, 0, None),
@@ -107,9 +107,9 @@ _SENSOR_POSITION = (2.0, 0.0, 1.4)  # meters to the front, the right and above o
 class CarlaEnvironmentParameters(EnvironmentParameters):
     """Settings of a town of CARLA.
 
-    Each environment needs its own server; the evaluation's environment too. If the environment variable ``CARLA_ROOT``
-    is set, Coach starts the server from that directory. Otherwise ``CARLA_SERVER`` lists the running servers as
-    ``host:port``, separated by commas; the default is ``localhost:2000``.
+    Each environment needs its own server. The environment for evaluations needs another one. If the environment
+    variable ``CARLA_ROOT`` is set, Coach starts the server from that directory. Otherwise ``CARLA_SERVER`` lists the
+    running servers as ``host:port``, separated by commas; the default is ``localhost:2000``.
 
     :param level: a name of ``CarlaLevel``, in any case, or the name of one of the server's maps
     :ivar frame_skip: number of frames that an action lasts; a second has 30 frames
@@ -118,23 +118,23 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     :ivar camera_height: height of the cameras' images in pixels
     :ivar camera_width: width of the cameras' images in pixels
     :ivar experiment_suite: ``CoRL2017(town)`` of ``carla_routes``: an episode drives to a destination in that town,
-        with the observation ``high_level_command``; None has no destination
-    :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
+        with the observation ``high_level_command``. None: no destination
+    :ivar config: must be None. CARLA 0.8 had a file of settings; CARLA 0.9 has none
     :ivar quality: quality of the rendering
     :ivar cameras: the cameras to observe, ``CameraTypes`` or their values; each camera is one observation
     :ivar weather_id: numbers of weathers, from 0 to 14; one is drawn for each episode. 1 is a clear noon
-    :ivar verbose: print the server's output, and a line about each connection
+    :ivar verbose: print the server's output, and a line for each connection
     :ivar episode_max_time: milliseconds after which an episode is truncated
-    :ivar allow_braking: without it the brake has no effect
+    :ivar allow_braking: False: the brake has no effect
     :ivar separate_actions_for_throttle_and_brake: an action is (steer, gas, brake) instead of (steer, gas or brake)
-    :ivar num_speedup_steps: steps of full throttle that an episode begins with
+    :ivar num_speedup_steps: number of steps with full throttle at the beginning of an episode
     :ivar max_speed: km/h above which the throttle has no effect
     """
 
     path = "rl_coach.environments.carla_environment:CarlaEnvironment"
 
     class Quality(Enum):
-        """Detail of the drawing."""
+        """Quality of the server's rendering."""
 
         LOW = "Low"
         EPIC = "Epic"
@@ -182,17 +182,18 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
 class CarlaEnvironment(SeededEnvironment):
     """A car that drives in a town of CARLA, without other traffic.
 
-    Observations are an image [camera_height, camera_width, 3] of each camera, a view from above [camera_height,
-    camera_width, 1] of the lidar, and ``measurements`` [4]: the speed forward in m/s and the position in meters.
-    ``experiment_suite`` adds ``high_level_command`` [1], a ``Command`` of ``carla_routes``, and a destination, which
-    terminates the episode.
+    The observations are an image [camera_height, camera_width, 3] of each camera, the lidar's view from above
+    [camera_height, camera_width, 1], and ``measurements`` [4]: the forward speed in m/s and the position in meters.
+    With ``experiment_suite``, there is also the observation ``high_level_command`` [1], a ``Command`` of
+    ``carla_routes``. The episode then terminates at a destination.
 
-    A step's reward is the speed in m/s less 1, but at most 30. These are subtracted: 5 on the other lane, 5 off the
-    road, 10 times the steering (0 to 1), and 100 for a collision, which ends the episode.
+    The reward of a step is the speed in m/s minus 1, at most 30, minus penalties. The penalties are 5 in the lane of
+    the opposite direction, 5 off the road, 10 times the absolute steering (0 to 1), and 100 for a collision, which
+    terminates the episode.
 
     :param cameras: this and the other settings are described in ``CarlaEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: the client is not installed, no server answers, or a map or camera does not exist
+    :raises CoachError: if the client is not installed, no server answers, or a map or camera does not exist
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class CarlaEnvironment(SeededEnvironment):
             target_success_rate, experiment_path=experiment_path, **kwargs,
         )  # fmt: skip
         if config is not None:
-            raise CoachError("env_params.config belongs to CARLA 0.8, which CARLA 0.9 replaced: set it to None")
+            raise CoachError("env_params.config is a setting of CARLA 0.8, and Coach needs CARLA 0.9: set it to None")
         if not (experiment_suite is None or isinstance(experiment_suite, CoRL2017)):
             raise CoachError("env_params.experiment_suite must be a CoRL2017 of rl_coach.environments.carla_routes")
         self.suite = experiment_suite
@@ -254,7 +255,7 @@ class CarlaEnvironment(SeededEnvironment):
         self.reset_internal_state(True)
 
     def _connect(self) -> None:
-        """Connect to the server that Coach started, or to the first running server without another client's car."""
+        """Connect to the server that Coach started, or to the first running server that no other client uses."""
         addresses = running_servers() if self._server is None else [self._server.address]
         try:
             for host, port in addresses:
@@ -268,9 +269,9 @@ class CarlaEnvironment(SeededEnvironment):
             raise
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         raise CoachError(
-            f"the CARLA server at {names} waits for another environment, or for a run that was killed: start one for "
-            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that no "
-            f"process uses"
+            f"the CARLA server at {names} is in use by another environment, or by a run that was killed: start one "
+            f"server for each environment and list them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that "
+            f"no process uses"
         )
 
     def _answering(self, host: str, port: int) -> Any:
@@ -286,7 +287,7 @@ class CarlaEnvironment(SeededEnvironment):
         return client
 
     def _take(self, world: Any, address: str) -> None:
-        """Load the map, and have the server wait for each tick from now on."""
+        """Load the map. From now on, the server computes a frame only when this client calls ``tick``."""
         name = self.suite.town if self.suite else town(self.env_id)
         if world.get_map().name.rpartition("/")[2] != name:
             known = [one.rpartition("/")[2] for one in self.client.get_available_maps()]
@@ -320,7 +321,7 @@ class CarlaEnvironment(SeededEnvironment):
             self.key_to_action[keys] = self._action_of(name)
 
     def _action_of(self, name: str) -> np.ndarray:
-        """The action that the keys of ``key_map`` take."""
+        """The action for a name in ``key_map``, or for ``COAST``."""
         steer = _STEER * (("RIGHT" in name) - ("LEFT" in name))
         gas, brake = _GAS * ("GAS" in name), _GAS * ("BRAKE" in name)
         return np.array([steer, gas, brake] if self.separate_actions_for_throttle_and_brake else [steer, gas - brake])
@@ -345,7 +346,7 @@ class CarlaEnvironment(SeededEnvironment):
         self._read()
 
     def _draw_journey(self, places: list[Any]) -> tuple[Any, Route]:
-        """A place to start from, and the way to another one that can be reached."""
+        """A random start, and the route from it to a random destination."""
         for start in self._rng.permutation(len(places)):
             for end in self._rng.permutation(len(places)):
                 route = plan(self.map, places[start].location, places[end].location)
@@ -368,7 +369,7 @@ class CarlaEnvironment(SeededEnvironment):
             blueprint = blueprints.find(kind)
             if name == "lidar":
                 blueprint.set_attribute("range", str(_LIDAR_RANGE))
-                blueprint.set_attribute("rotation_frequency", str(1 / _SECONDS_OF_A_FRAME))  # a whole turn in a frame
+                blueprint.set_attribute("rotation_frequency", str(1 / _SECONDS_OF_A_FRAME))  # a full turn in each frame
             else:
                 blueprint.set_attribute("image_size_y", str(self.camera_size[0]))
                 blueprint.set_attribute("image_size_x", str(self.camera_size[1]))
@@ -404,13 +405,13 @@ class CarlaEnvironment(SeededEnvironment):
             self._tick()
 
     def _tick(self) -> None:
-        """Have the server compute a frame, and take what its sensors see."""
+        """Let the server compute a frame, and read the data of the sensors."""
         frame = self.world.tick()
         self._frames += 1
         self._seen = {name: self._answer(name, frame) for name in self.cameras}
 
     def _answer(self, name: str, frame: int) -> Any:
-        """The data of a sensor for a frame. Data of earlier frames may still wait and are dropped."""
+        """The data of a sensor for a frame. Data of earlier frames that wait in the queue are dropped."""
         while True:
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
@@ -435,7 +436,8 @@ class CarlaEnvironment(SeededEnvironment):
         )
 
     def _lane(self) -> tuple[bool, bool]:
-        """True if the car is on the other direction's lane, and if it is off the road. Lanes cross in a junction."""
+        """Two values: True if the car is in the lane of the opposite direction, and True if it is off the road. The
+        first value is False in a junction, because lanes cross there."""
         place = self.car.get_transform()
         waypoint = self.map.get_waypoint(place.location, project_to_road=False)
         if waypoint is None:
@@ -477,10 +479,10 @@ class CarlaEnvironment(SeededEnvironment):
         try:
             self._remove_actors()
             settings = self.world.get_settings()
-            settings.synchronous_mode, settings.fixed_delta_seconds = False, 0.0  # a server that goes on, goes on alone
+            settings.synchronous_mode, settings.fixed_delta_seconds = False, 0.0  # the server may run on alone
             self.world.apply_settings(settings)
         except RuntimeError as error:
-            screen.warning(f"the CARLA server ended before the run: {' '.join(str(error).split())}")
+            screen.warning(f"the CARLA server ended before its environment was closed: {' '.join(str(error).split())}")
         self._end_server()
 
     def _end_server(self) -> None:
@@ -497,7 +499,7 @@ def town(level: str) -> str:
 def camera_name(camera: Union[CameraTypes, str]) -> str:
     """The name of a camera's observation.
 
-    :raises CoachError: the camera does not exist
+    :raises CoachError: if the camera does not exist
     """
     name = camera.value if isinstance(camera, CameraTypes) else camera
     if name not in _SENSORS:
@@ -508,7 +510,7 @@ def camera_name(camera: Union[CameraTypes, str]) -> str:
 def weather_name(number: int) -> str:
     """CARLA 0.9's name for a weather number of CARLA 0.8.
 
-    :raises CoachError: the number does not exist
+    :raises CoachError: if the number does not exist
     """
     if not 0 <= number < len(_WEATHERS):
         raise CoachError(f"CARLA has no weather {number}; weather_id has numbers from 0 to {len(_WEATHERS) - 1}")
@@ -533,7 +535,7 @@ def view_from_above(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 class Server:
     """A server that this process has started.
 
-    :param process: the process; it leads its own session
+    :param process: the server's process, in its own session
     :param port: the server's port on this machine
     """
 
@@ -551,16 +553,16 @@ class Server:
 def start_server(quality: str, width: int, height: int, has_window: bool, verbose: bool) -> Server | None:
     """Start the server of the directory ``$CARLA_ROOT``; None if the variable is not set.
 
-    The server has its own session, so a Ctrl-C does not end it before the run is saved.
+    The server runs in its own session, so that a Ctrl-C does not end the server before the run is saved.
 
-    :raises CoachError: the directory has no server, or the server ended while it started
+    :raises CoachError: if the directory has no server, or the server ended while it started
     """
     root = os.environ.get("CARLA_ROOT")
     if root is None:
         return None
     program = pathlib.Path(root, "CarlaUE4.sh")
     if not program.is_file():
-        raise CoachError(f"CARLA_ROOT is '{root}', which has no CarlaUE4.sh")
+        raise CoachError(f"CARLA_ROOT is '{root}': set it to the directory that has CarlaUE4.sh")
     port = _free_port()
     command = [sys.executable, "-I", "-S", own_session.__file__, str(program.resolve())]
     command += [f"-carla-rpc-port={port}", f"-quality-level={quality}", f"-ResX={width}", f"-ResY={height}"]
@@ -569,7 +571,7 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
     server = Server(process, port)
     for _ in _waiting(_SECONDS_TO_START):
         if process.poll() is not None:
-            raise CoachError(f"{program} ended with {process.returncode} when it started")
+            raise CoachError(f"{program} ended with exit code {process.returncode} when it started")
         if _is_open(port):
             return server
     server.end()
@@ -589,7 +591,7 @@ def _is_open(port: int) -> bool:
 
 
 def _free_port() -> int:
-    """A port that is free, and the next one too: the server takes both."""
+    """A free port. The next port is free too, because the server uses both."""
     while True:
         with socket.socket() as first, socket.socket() as second:
             first.bind((_HOST, 0))
@@ -599,9 +601,9 @@ def _free_port() -> int:
 
 
 def running_servers() -> list[tuple[str, int]]:
-    """Host and port of the servers that run already.
+    """Host and port of each server that ``CARLA_SERVER`` lists.
 
-    :raises CoachError: ``CARLA_SERVER`` is not a list of ``host:port``
+    :raises CoachError: if ``CARLA_SERVER`` is not a list of ``host:port``
     """
     servers = []
     for address in os.environ.get("CARLA_SERVER", f"{_HOST}:{_PORT}").split(","):

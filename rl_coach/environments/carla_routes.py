@@ -1,4 +1,4 @@
-"""Routes through a town of CARLA, and the episodes that agents with commands drive."""
+"""Routes through a town of CARLA, and episodes in which an agent follows the commands of a route."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Command(IntEnum):
 
 
 class CoRL2017:
-    """Drives between points of a town in the training weathers of CARLA's first benchmark (Dosovitskiy et al. 2017,
-    section 4).
+    """Episodes that drive from one point of a town to another one, in the training weathers of CARLA's first benchmark
+    (Dosovitskiy et al. 2017, section 4).
 
-    An episode draws its start and destination at random. The points of the benchmark belong to CARLA 0.8; newer towns
-    do not have them.
+    An episode draws its start and destination at random. The points of the benchmark are not used, because the towns of
+    CARLA 0.9 do not have them.
 
     :param town: the map's name
     """
@@ -55,7 +55,7 @@ class Segment:
 
 
 class Route:
-    """The way to a destination, and the command at each place of it.
+    """A route to a destination, and the command at each place of the route.
 
     :param segments: the segments in driving order
     :param destination: the end of the route
@@ -66,7 +66,7 @@ class Route:
         self._crossings = [segment for segment in segments if segment.entry.is_junction]
 
     def command(self, place: Any) -> Command:
-        """The command at the place that the car has come to; places must be given in order."""
+        """The command at the car's present place. Successive calls must give the places in driving order."""
         if self._crossings and distance(place, self._crossings[0].exit.transform.location) < _IS_THROUGH:
             self._crossings.pop(0)
         if not self._crossings:
@@ -102,7 +102,7 @@ def plan(town: Any, start: Any, destination: Any) -> Route | None:
 
 
 def _segments_at(segments: list[Segment], waypoint: Any) -> list[int]:
-    """Numbers of the segments of a waypoint's lane."""
+    """Indices of the segments in a waypoint's lane."""
     lane = (waypoint.road_id, waypoint.lane_id)
     return [number for number, segment in enumerate(segments) if (segment.entry.road_id, segment.entry.lane_id) == lane]
 
@@ -114,7 +114,8 @@ def _is_before(segment: Segment, place: Any, other: Any) -> bool:
 
 
 def _key(waypoint: Any) -> tuple[int, int]:
-    """Key of a place. It is equal at the end of a segment and the start of the next; CARLA has two waypoints there."""
+    """Key of a place, for comparisons. CARLA has two waypoints where a segment ends and the next one begins. Both have
+    the same key."""
     return round(waypoint.transform.location.x), round(waypoint.transform.location.y)
 
 

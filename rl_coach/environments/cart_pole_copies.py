@@ -1,4 +1,4 @@
-"""Gymnasium's CartPoles that are stepped together, as copies of one environment."""
+"""Several CartPoles of Gymnasium that are stepped together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rl_coach.environments.native_copies import RestorableVectorEnv
 
 class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
     """Gymnasium's vectorised CartPole with a random stream for each pole. An episode begins only in ``reset``. In
-    Gymnasium's class, it begins in a step, and the action of this step is lost.
+    Gymnasium's class, an episode begins in a step, and the action of this step is ignored.
 
-    :param settings: see ``CartPoleVectorEnv``
+    :param settings: settings of ``CartPoleVectorEnv``
 
     :ivar streams: the random streams, one for each pole; with the same seeds, ordinary CartPoles play equal episodes
     """
@@ -46,12 +46,12 @@ class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
         return self.state.T.astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Act in all poles. The numbers are Gymnasium's, bit for bit, in half the time.
+        """Do an action in each pole. The results equal Gymnasium's bit for bit, and take half the time.
 
-        :param action: [N] of 0 and 1
+        :param action: [N], 0 or 1 for each pole
         """
         if (action >> 1).any():
-            raise ValueError(f"{action!r} has actions other than 0 and 1")
+            raise ValueError(f"the actions of the poles must be 0 or 1, not {action!r}")
         theta, theta_dot = self.state[2:]
         cosine, sine = np.cos(theta), np.sin(theta)
         force = np.where(action, self.force_mag, -self.force_mag)

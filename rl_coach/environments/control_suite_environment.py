@@ -36,7 +36,7 @@ _TASKS = {
     "walker": ("stand", "walk", "run"),
 }
 control_suite_envs = {f"{domain}:{task}": f"{domain}:{task}" for domain, tasks in _TASKS.items() for task in tasks}
-"""The tasks of the suite's benchmark by name. Its other tasks are levels too."""
+"""The tasks of the suite's benchmark by name. A level may also be another task of the suite."""
 
 ControlSuiteInputFilter = NoInputFilter()
 ControlSuiteOutputFilter = NoOutputFilter()
@@ -57,7 +57,8 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
 
     :param level: ``domain:task``, such as ``cartpole:swingup``
     :ivar frame_skip: number of control steps that an action lasts, by default 4; their rewards are added
-    :ivar observation_type: the observations. Images need OpenGL: ``MUJOCO_GL=egl`` or ``osmesa`` need no display
+    :ivar observation_type: the observations. Images need OpenGL. Without a display, set the environment variable
+        ``MUJOCO_GL`` to ``egl`` or ``osmesa``
     """
 
     constraints = {"observation_type": member(ObservationType)}
@@ -75,12 +76,12 @@ class ControlSuiteEnvironment(SeededEnvironment):
 
     Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
-    Observations are ``measurements``, all numbers that the task observes in one vector, and ``pixels`` [84, 84, 3]. The
-    time limit truncates an episode.
+    The observations are ``measurements``, a vector of all numbers that the task observes, and ``pixels`` [84, 84, 3].
+    The time limit truncates an episode.
 
     :param observation_type: see ``ControlSuiteEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: dm_control is not installed, or the task does not exist
+    :raises CoachError: if dm_control is not installed, or the task does not exist
     """
 
     repeats_episodes = True
@@ -134,7 +135,8 @@ class ControlSuiteEnvironment(SeededEnvironment):
         self._read(answer)
 
     def _read(self, answer: Any) -> None:
-        """Read an answer. The discount of the last step is 0 if the task ended the episode, and 1 at the time limit."""
+        """Read the answer to a step. In the last step of an episode, its discount is 0 if the task ended the episode,
+        and 1 at the time limit."""
         self.done = answer.last()
         self.truncated = self.done and answer.discount > 0
         self.state = {}

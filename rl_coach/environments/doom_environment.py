@@ -48,7 +48,8 @@ key_map = {
 
 
 class DoomLevel(Enum):
-    """Scenarios by Coach's names. ViZDoom does not contain the scenarios of ``COACH_LOCAL``."""
+    """Scenarios by the names that Coach uses. ViZDoom does not contain scenarios with a name that ends with
+    ``COACH_LOCAL``."""
 
     BASIC = "basic.cfg"
     DEFEND = "defend_the_center.cfg"
@@ -81,7 +82,7 @@ class DoomEnvironmentParameters(EnvironmentParameters):
     """Settings of a scenario of ViZDoom.
 
     :param level: a name of ``DoomLevel``, in any case, or the path of a scenario's ``.cfg`` file
-    :ivar frame_skip: number of tics that the buttons are held; a second has 35 tics
+    :ivar frame_skip: number of tics for which the buttons are held; a second has 35 tics
     :ivar cameras: the images to observe, ``DoomEnvironment.CameraTypes``; each is a separate observation
     :ivar max_simultaneous_buttons: largest number of buttons in one action
     """
@@ -107,11 +108,11 @@ class DoomEnvironment(SeededEnvironment):
 
     :param cameras: see ``DoomEnvironmentParameters``, also for ``max_simultaneous_buttons``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: ViZDoom is not installed, or the scenario does not exist
+    :raises CoachError: if ViZDoom is not installed, or the scenario does not exist
     """
 
     class CameraTypes(Enum):
-        """Images by the observation's name and ViZDoom's."""
+        """Kinds of images. Each value is the observation's name and ViZDoom's name of the image."""
 
         OBSERVATION = ("observation", "screen_buffer")
         DEPTH = ("depth", "depth_buffer")
@@ -169,7 +170,7 @@ class DoomEnvironment(SeededEnvironment):
         return game
 
     def _give_a_session(self, game: Any, program: pathlib.Path) -> None:
-        """Let ``own_session`` start the game's program. The game writes its files next to that starter."""
+        """Let ``own_session`` start the game's program in a new session, in the temporary directory."""
         game.set_doom_config_path(os.path.join(self._directory.name, "vizdoom.ini"))
         if os.name != "posix":
             return
@@ -208,7 +209,7 @@ class DoomEnvironment(SeededEnvironment):
         self._read_state()
 
     def _read_state(self) -> None:
-        """Read the observations. ViZDoom has none after the end of an episode; the last ones then stay."""
+        """Read the observations. After the end of an episode, ViZDoom has none, and the last observations stay."""
         state = self.game.get_state()
         if state is None:
             return
@@ -235,20 +236,21 @@ def _import_vizdoom() -> Any:
 
 
 def _as_image(pixels: np.ndarray) -> np.ndarray:
-    """A copy of an image as [height, width, 3]. A map with one number per pixel becomes grey."""
+    """A copy of an image as [height, width, 3]. An image with one number for each pixel becomes grey."""
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels.copy()
 
 
 def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
-    """The configuration of a level: a file with this path, or the file of the ``DoomLevel`` in
-    ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's directory.
+    """The configuration file of a level. A name of ``DoomLevel`` has its file in ``$VIZDOOM_ROOT/scenarios`` or in
+    ViZDoom's directory.
 
+    :param level: a name of ``DoomLevel``, or the path of a ``.cfg`` file
     :param scenarios: ViZDoom's directory of scenarios
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     if level.endswith(".cfg"):
         if not os.path.isfile(level):
-            raise CoachError(f"no scenario '{level}': there is no such file")
+            raise CoachError(f"there is no scenario file '{level}'")
         return pathlib.Path(level).resolve()
     if level.upper() not in DoomLevel.__members__:
         names = [one.name for one in DoomLevel]

@@ -26,9 +26,9 @@ from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
 _STEPS_PER_SECOND = 30
-"""The speed of a level that does not name its own."""
+"""Steps per second in a window, for a level without its own rate."""
 MOST_ENVIRONMENTS = 100_000
-"""More copies than this are a mistake: no machine has the memory."""
+"""The largest number of copies. A larger number is a mistake, because no machine has the memory for it."""
 _FULL_NAME = re.compile(rf"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|{FUNCTION_LEVEL.pattern}")
 _FUNCTION_NAME = re.compile(r"[\w.]+:[a-z_]\w*")
 """``module:function``; levels of other libraries may have the same form (``cartpole:swingup``)."""
@@ -51,7 +51,7 @@ class LevelSelection:
     def __str__(self) -> str:
         """The chosen level's name.
 
-        :raises CoachError: no level has been chosen
+        :raises CoachError: if no level has been chosen
         """
         if self.selected_level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set it in the preset")
@@ -59,13 +59,14 @@ class LevelSelection:
 
 
 class SingleLevelSelection(LevelSelection):
-    """The choice of a level: one of the given levels, or another level by its full name: an id of Gymnasium with its
-    version or its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class``,
-    ``path/to/file.py:Class``, the same with a function, or an environment of pure functions
-    (``playground:CartpoleBalance``, ``brax:ant``).
+    """The choice of a level: one of the given levels, or another level by its full name.
 
-    :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
-        their own names
+    A full name is an id of Gymnasium with its version or its namespace (``Hopper-v5``, ``module:Level-v0``,
+    ``module:Space/Level``), a class or function (``module:Class``, ``path/to/file.py:Class``), or an environment of
+    pure functions (``playground:CartpoleBalance``, ``brax:ant``).
+
+    :param levels: a dict from the names that users choose to the levels; or the levels themselves, as a list or as one
+        text
     :param force_lower: look the chosen name up in lower case
     """
 
@@ -77,7 +78,7 @@ class SingleLevelSelection(LevelSelection):
     def select(self, level: str) -> None:
         """Choose a level by its name.
 
-        :raises CoachError: the level does not exist; the message suggests similar ones
+        :raises CoachError: if the level does not exist; the message suggests similar ones
         """
         self._find(level)
         self.selected_level = level
@@ -99,7 +100,7 @@ class SingleLevelSelection(LevelSelection):
     def __str__(self) -> str:
         """The full name of the chosen level.
 
-        :raises CoachError: no level has been chosen, or the chosen one does not exist
+        :raises CoachError: if no level has been chosen, or the chosen one does not exist
         """
         if self.selected_level is None:
             raise CoachError(f"no level is selected: choose one with -lvl from {self._choices()}")
@@ -107,7 +108,7 @@ class SingleLevelSelection(LevelSelection):
 
 
 class CustomWrapper:
-    """Wrapper of an environment. It passes all attributes on that it does not define itself."""
+    """Wrapper of an environment. Attributes that the wrapper does not define are the environment's."""
 
     def __init__(self, environment: Any):
         self.environment = environment
@@ -122,19 +123,18 @@ class EnvironmentParameters(Parameters):
     """Settings of an environment.
 
     :param level: the level's name, or a ``LevelSelection``
-    :ivar frame_skip: number of simulator steps that each action is repeated; 1 repeats nothing
-    :ivar seed: seed of all random numbers, so that the environment is repeatable; None draws a seed
+    :ivar frame_skip: number of simulator steps with the same action; 1 uses each action for one step
+    :ivar seed: seed of all random numbers; with a seed, the environment is repeatable. None draws a seed
     :ivar human_control: True: a person acts with the keyboard
     :ivar custom_reward_threshold: smallest total reward of a successful episode; None uses the simulator's threshold
-    :ivar default_input_filter: the input filter for agents without one
-    :ivar default_output_filter: the output filter for agents without one
+    :ivar default_input_filter: the input filter for agents without an input filter
+    :ivar default_output_filter: the output filter for agents without an output filter
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
-    :ivar num_environments: number of environment copies that the agent acts in; with 1, schedules mean the same as in
-        Coach 1.0.1
+    :ivar num_environments: number of environment copies that the agent acts in
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process, and
-        ``"native"`` steps all of them in one call, for levels that have their own vector environment. ``"auto"`` is
+        ``"native"`` steps all of them in one call, if the level has its own vector environment. ``"auto"`` is
         ``"native"`` if this vector environment plays exactly the same episodes (CartPole), otherwise ``"sync"``
     """
 
@@ -175,8 +175,8 @@ class Environment(EnvironmentInterface):
     - ``get_rendered_image()``: the picture, for windows and videos.
 
     :param level: the level's name, or a ``LevelSelection``
-    :param seed: makes the environment repeatable; None draws one
-    :param frame_skip: number of simulator steps that each action is repeated
+    :param seed: seed of all random numbers; None draws a seed
+    :param frame_skip: number of simulator steps with the same action
     :param human_control: a person acts with the keyboard
     :param custom_reward_threshold: smallest total reward of a successful episode
     :param visualization_parameters: windows and videos
@@ -185,8 +185,8 @@ class Environment(EnvironmentInterface):
     :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode. Then an
         episode is rendered only if its video is kept
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
-    :ivar videos: the files of episodes that were kept, in their order
-    :raises CoachError: a requested window or video is not possible
+    :ivar videos: the video files that were kept, in the order of the episodes
+    :raises CoachError: if a requested window or video is not possible
     """
 
     repeats_episodes = False
@@ -271,7 +271,7 @@ class Environment(EnvironmentInterface):
         self._clips_actions = clips_actions(space)
 
     def step(self, action: ActionType | None) -> EnvResponse:
-        """Act once, which may be several steps of the simulator.
+        """Do an action. It lasts ``frame_skip`` steps of the simulator.
 
         :param action: an action of ``action_space``; a box action outside the bounds is clipped, and None repeats the
             last action
@@ -309,11 +309,11 @@ class Environment(EnvironmentInterface):
         return self._uses_images
 
     def take_played(self, steps: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
-        """Count all steps of the present episode that another part played.
+        """Count the steps of the present episode, which a compiled loop has played.
 
         :param steps: number of steps since the beginning of the episode
         :param reward: total reward since the beginning of the episode
-        :return: an answer with the end of the episode; its state is the episode's first state
+        :return: the answer at the end of the episode; its state is the episode's first state
         """
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += steps - self.current_episode_steps_counter
@@ -322,7 +322,7 @@ class Environment(EnvironmentInterface):
         return self._respond()
 
     def _failure(self, when: str, error: Exception) -> TrainingError:
-        """The simulator's error in one line: the environment, the time, and the line of the user's code."""
+        """The simulator's error in one line, with the environment, the episode, and the line of the user's code."""
         return TrainingError(
             f"environment '{self.env_id}' failed {when} of episode {self.episode_idx}: {environment_error(error)}"
         )
@@ -373,7 +373,7 @@ class Environment(EnvironmentInterface):
         return self.goal
 
     def set_goal(self, goal: GoalType) -> None:
-        """Set the goal of the next responses."""
+        """Set the goal that the next responses contain."""
         self.goal = goal
 
     def get_target_success_rate(self) -> float:
@@ -393,9 +393,9 @@ class Environment(EnvironmentInterface):
     def get_state(self) -> dict[str, Any]:
         """The counters and random state for a checkpoint.
 
-        The simulator's state in the middle of an episode is not part of it. A restored environment begins with
-        ``reset_internal_state``, and continues exactly as the saved one would have continued after its next reset.
-        ``get_episode_state`` returns the rest.
+        The simulator's state in the middle of an episode is not included; ``get_episode_state`` returns it. After
+        ``set_state``, the caller calls ``reset_internal_state``. The environment then continues exactly as the saved
+        environment would have continued after its next reset.
         """
         return {
             "episode_idx": self.episode_idx,
@@ -428,8 +428,8 @@ class Environment(EnvironmentInterface):
     def set_episode_state(self, state: dict[str, Any]) -> bool:
         """Repeat an episode up to the call of ``get_episode_state``. Use this method instead of ``set_state``.
 
-        :return: True if the result is the same. It may differ if the simulator depends on the clock, or if its
-            ``reset`` does not reset everything. The caller should then begin a new episode
+        :return: True if the repeated episode reached the same state. Otherwise, the caller should begin a new episode.
+            The state can differ if the simulator depends on the clock, or if its ``reset`` does not reset everything
         """
         before = self._phase
         self.set_state(state["start"])
@@ -445,7 +445,7 @@ class Environment(EnvironmentInterface):
         return self._fingerprint() == state["fingerprint"]
 
     def _fingerprint(self) -> str:
-        """A text that is equal for two environments at the same point of the same episode."""
+        """A text for comparisons. Two environments at the same point of the same episode have the same text."""
         response = self.last_env_response
         assert response is not None
         digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(response.game_over))).encode())
@@ -456,9 +456,9 @@ class Environment(EnvironmentInterface):
 
     @property
     def keyboard(self) -> Keyboard:
-        """The actions by their keys.
+        """The keyboard, which maps keys to actions.
 
-        :raises CoachError: the actions have no keys
+        :raises CoachError: if the actions have no keys
         """
         if self._keyboard is None:
             self._keyboard = Keyboard(self._action_space, self.key_to_action)
@@ -470,8 +470,8 @@ class Environment(EnvironmentInterface):
 
         :return: None if the person has not decided yet: no key was pressed and all actions do something, or the state
             does not allow the action
-        :raises CoachError: the environment was not made with ``human_control``
-        :raises WindowClosed: the user has closed the window
+        :raises CoachError: if the environment was not made with ``human_control``
+        :raises WindowClosed: if the user has closed the window
         """
         if self._window is None:
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
@@ -484,8 +484,8 @@ class Environment(EnvironmentInterface):
         return action
 
     def _pace(self) -> float:
-        """Steps per second for a person; 0 sets no limit. A level with single moves, which is slow by nature, answers
-        to a key at once."""
+        """Steps per second for a person; 0 sets no limit. A level without its own rate, or a level that waits for a
+        key, has the rate ``max_fps_for_human_control``."""
         highest = self.visualization_parameters.max_fps_for_human_control
         if self._steps_per_second is None or not self._user_acted:
             return highest
@@ -494,7 +494,7 @@ class Environment(EnvironmentInterface):
     def get_available_keys(self) -> list[tuple[str, str]]:
         """The names of the actions, each with its keys. The keys of an action are held together.
 
-        :raises CoachError: the actions have no keys
+        :raises CoachError: if the actions have no keys
         """
         return [(name, " + ".join(Window.key_name(key) for key in keys)) for name, keys in self.keyboard.bindings()]
 
@@ -510,7 +510,7 @@ class Environment(EnvironmentInterface):
         raise NotImplementedError(f"{type(self).__name__} returns no images")
 
     def _use_image(self) -> None:
-        """Show, store and record the picture of the present state. It is drawn at most once."""
+        """Show, store and record the picture of the present state. The picture is drawn at most once."""
         if self.native_rendering:
             self._render()
             return
@@ -534,7 +534,7 @@ class Environment(EnvironmentInterface):
     def should_dump_video_of_the_current_episode(self, episode_terminated: bool = False) -> bool:
         """True if all of ``video_dump_filters`` agree to write this episode.
 
-        :param episode_terminated: the episode has ended, its total reward is known
+        :param episode_terminated: the episode has ended, and its total reward is known
         """
         filters: Sequence[Any] = force_list(self.visualization_parameters.video_dump_filters or [])
         return all(dump_filter.should_dump(episode_terminated, **vars(self)) for dump_filter in filters)
@@ -543,7 +543,7 @@ class Environment(EnvironmentInterface):
         if self._is_filming:
             self._open_video()
         elif self.should_dump_video_of_the_current_episode(episode_terminated=False):
-            # the agent only has pictures of an episode while it plays
+            # the agent has its own pictures of an episode only while it plays
             may_wait = self._may_film_afterwards and self.pictures_beside is None
             self._is_candidate = may_wait and self._phase is not RunPhase.UNDEFINED
             if not self._is_candidate:
@@ -582,7 +582,7 @@ class Environment(EnvironmentInterface):
             self._video, self._is_candidate, self._dumps_video = None, False, False
 
     def dump_video_of_last_episode_if_needed(self) -> None:
-        """Keep a video of the last episode, if one was wanted at its start and the filters agree at its end."""
+        """Keep the video of the last episode, if ``video_dump_filters`` agreed at its start and agree at its end."""
         if self._video is None and not self._is_candidate:
             return
         if self.should_dump_video_of_the_current_episode(episode_terminated=True):
@@ -606,8 +606,8 @@ class Environment(EnvironmentInterface):
             self._video = None
 
     def _film_again(self) -> None:
-        """Repeat the episode that has just ended, and draw it. Few episodes are kept, and drawing costs several times
-        as much as acting, so episodes are not drawn while they are played. If the simulator does not repeat an episode
+        """Repeat the episode that has just ended, and draw it. Drawing takes several times as long as acting, and few
+        videos are kept, so episodes are not drawn while they are played. If the simulator does not repeat an episode
         exactly, later episodes are drawn while they are played."""
         episode, end = self.get_episode_state(), self.get_state()
         if episode is None:
@@ -644,8 +644,8 @@ class Environment(EnvironmentInterface):
 
 
 class SeededEnvironment(Environment):
-    """Base of simulators with the whole state in each answer. A random stream draws the episodes; a subclass creates
-    it as ``_rng`` from its seed."""
+    """Base of environments that draw their episodes from a random stream. A subclass creates this stream as ``_rng``
+    from its seed, and sets the whole state in each step and reset."""
 
     _rng: np.random.Generator
 

@@ -21,13 +21,13 @@ CHECKED_STEPS = 100
 """Number of checked steps in a run. Each takes about 20 us longer; later steps take no extra time."""
 
 OLD_STEP = (
-    "answers step with four values, as the older gym did: they are translated; return observation, reward, terminated, "
-    "truncated, info"
+    "step returns four values, as in the older gym; Coach converts them: let step return observation, reward, "
+    "terminated, truncated, info"
 )
 _TOLERANCE = 1e-5
 
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
-"""The spaces of observations that become arrays."""
+"""The kinds of Gymnasium spaces with observations that can be converted to arrays."""
 
 _ENDS_A_RUN = ("reward type",)
 """Kinds of findings that stop a run."""
@@ -38,8 +38,8 @@ _said: set[tuple[str, str]] = set()
 class Finding(NamedTuple):
     """A fault in an environment's answer.
 
-    :param kind: a text that is equal for the same mistake in different steps
-    :param text: description of the mistake
+    :param kind: a text that is equal for the same fault in different steps
+    :param text: description of the fault
     """
 
     kind: str
@@ -77,7 +77,7 @@ def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | Non
     except ValueError:  # lists of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "biuf":
-        return Finding(f"type {name}", f"'{name}' is {short(observation)}, which is no array of numbers")
+        return Finding(f"type {name}", f"'{name}' is {short(observation)}, which is not an array of numbers")
     if array.shape != space.shape:
         return Finding(f"shape {name}", f"'{name}' has the shape {array.shape}, its space says {space.shape}")
     is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
@@ -86,7 +86,7 @@ def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | Non
 
 def missing(name: str) -> Finding:
     """The fault of an observation without one of its parts."""
-    return Finding(f"missing {name}", f"'{name}' is missing, though its space names it")
+    return Finding(f"missing {name}", f"'{name}' is missing, but the observation space has it")
 
 
 def _outside(space: gym.Space, observation: Any, name: str) -> Finding:
@@ -142,14 +142,14 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
 
 
 def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
-    """The fault of an action mask that allows no action, in a state that needs one."""
+    """The fault of an action mask that allows no action."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
         yield Finding("mask", "the action mask allows no action, so it has no effect")
 
 
 def short(value: Any) -> str:
-    """A value as text for a message, at most 60 letters long."""
+    """A value as text for a message, at most 60 characters long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -161,8 +161,8 @@ class FirstSteps:
     :param level: the environment's name
     :param step: the environment's own ``step``
     :param space: the observation space
-    :param replace: function that is called after the last checked step with the environment's own ``step``, and removes
-        this check
+    :param replace: function that removes this check. It is called after the last checked step, with the environment's
+        own ``step``
     """
 
     def __init__(self, level: str, step: Callable[[Any], tuple], space: gym.Space, replace: Callable[[Any], None]):
@@ -185,7 +185,7 @@ class FirstSteps:
     def __call__(self, action: Any) -> tuple:
         """Do a step, and check its answer.
 
-        :raises CoachError: the reward is not a number
+        :raises CoachError: if the reward is not a number
         """
         answer = self._own_step(action)
         self._num_steps += 1

@@ -26,7 +26,7 @@ _SECONDS_TO_DIE = 1.0
 
 
 class EnvironmentCopies(EnvironmentInterface):
-    """Copies of one environment, one after the other in this process.
+    """Copies of one environment that are stepped one after the other, in this process.
 
     :param make: functions that build the copies. All copies have the spaces of the first copy, and only the first copy
         draws windows and videos
@@ -72,7 +72,7 @@ class EnvironmentCopies(EnvironmentInterface):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: for each of these copies, by its number, True to reset even if the simulator would continue (a
+        :param forced: the numbers of these copies. The value is True to reset even if the simulator would continue (a
             game with lives left)
         :return: the first states
         """
@@ -86,20 +86,20 @@ class EnvironmentCopies(EnvironmentInterface):
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """Begin an episode in some of the copies, as ``begin_episodes`` does, with columns.
+        """Begin an episode in some of the copies. The same as ``begin_episodes``, with arrays.
 
-        :param indices: [K], the copies
-        :param forced: [K] bool
-        :return: the first states by observation, [K, ...] each
+        :param indices: [K], the numbers of the copies
+        :param forced: [K] bool, True to reset even if the simulator would continue
+        :return: the first states by the observation's name, [K, ...] each
         """
         responses = self.begin_episodes(dict(zip(indices.tolist(), forced.tolist())))
         return stack_states([response.next_state for response in responses.values()])
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """Act once in each copy, as ``step_all`` does.
+        """Act once in each copy. The same as ``step_all``, with arrays.
 
-        :param actions: [N, ...], an action for each copy
-        :return: the answers as columns, with a row for each copy
+        :param actions: [N, ...], one action for each copy
+        :return: the answers as arrays with one row for each copy
         """
         return StepColumns.of(self.step_all(_one_by_one(actions)))
 
@@ -117,7 +117,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return None if None in states else self._by_copy(states)
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Repeat the episodes in progress. :return: True if the results are the same"""
+        """Repeat the episodes in progress. :return: True if all repeated episodes reached the same state"""
         return all(self._call_each("set_episode_state", self._in_order(state)))
 
     def close(self) -> None:
@@ -133,11 +133,11 @@ class EnvironmentCopies(EnvironmentInterface):
         return [state[str(index)] for index in range(self.num_copies)]
 
     def _call(self, method: str) -> Sequence[Any]:
-        """Results of a method of each copy."""
+        """Call a method in each copy. :return: the results"""
         return [getattr(environment, method)() for environment in self.copies]
 
     def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Results of a method of each copy that takes one argument. :param arguments: one for each copy"""
+        """Call a method with one argument in each copy. :param arguments: one for each copy :return: the results"""
         return [getattr(environment, method)(argument) for environment, argument in zip(self.copies, arguments)]
 
     def _tell_phase(self, value: RunPhase) -> None:
@@ -148,7 +148,7 @@ class EnvironmentCopies(EnvironmentInterface):
 class EnvironmentProcesses(EnvironmentCopies):
     """Copies of one environment, each in its own process, which act in parallel.
 
-    Sending the actions and observations of a step costs 150 to 200 us for each copy. With eight copies on two cores,
+    Sending the actions and observations of a step takes 150 to 200 us for each copy. With eight copies on two cores,
     processes are faster if a step of the simulator takes more than about 400 us; with two copies, 700 us.
 
     :param make: functions that build the copies, each in its process
@@ -157,7 +157,7 @@ class EnvironmentProcesses(EnvironmentCopies):
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
         # Not forked: a fork would copy threads and locks of this process into the others.
-        resource_tracker.ensure_running()  # started now, because its start lets held signals through
+        resource_tracker.ensure_running()  # its start would end ``held_back``, so start it before
         try:
             with held_back():
                 self._processes = AsyncVectorEnv(
@@ -166,16 +166,16 @@ class EnvironmentProcesses(EnvironmentCopies):
                     autoreset_mode=AutoresetMode.DISABLED,
                 )
         except (EOFError, ConnectionError) as error:
-            raise CoachError("an environment copy died while it was starting") from error
+            raise CoachError("an environment copy died at its start: set env_params.vectorization to 'sync'") from error
         # Copies ignore SIGTERM, so this process must kill them if it ends without closing them.
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
         return self._ask(self._processes.get_attr, "description")[0]
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Call a method that all copies answer.
+        """Call a method of the processes, and return the answers of all copies.
 
-        :raises TrainingError: a copy has died, or its environment failed; all later calls raise it again
+        :raises TrainingError: if a copy has died, or its environment failed; all later calls raise it again
         """
         if self._failure is not None:
             raise self._failure
@@ -245,13 +245,13 @@ class EnvironmentProcesses(EnvironmentCopies):
         if self._failure is None:
             self._processes.close()
         else:
-            self._processes.closed = True  # copies that are out of step cannot be asked to close
+            self._processes.closed = True  # after a failure, the copies do not answer a request to close
         self._kill()
 
 
 @dataclass
 class Description:
-    """Description of all copies by a single one."""
+    """Spaces and target success rate, which are equal for all copies."""
 
     state_space: Any
     goal_space: Any
@@ -268,9 +268,9 @@ class Description:
 
 
 class _CopyForGymnasium(gymnasium.Env):
-    """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory, the rest of an
-    answer as info. Gymnasium calls a method of all copies with the same arguments. An argument that differs between
-    copies is therefore set as an attribute first.
+    """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory. The other values
+    of an answer are sent as its info. Gymnasium calls a method of all copies with the same arguments. An argument that
+    differs between copies is therefore set as an attribute first.
 
     :param make: function that builds the environment
     """
@@ -328,7 +328,8 @@ class _CopyForGymnasium(gymnasium.Env):
 
 
 def _one_by_one(actions: np.ndarray | Sequence[ActionType]) -> Sequence[ActionType]:
-    """Actions of all copies, one for each. They are copied, because an environment stores its actions."""
+    """The actions as a sequence with one action for each copy. Rows of an array are copied, because an environment
+    stores its actions."""
     if not isinstance(actions, np.ndarray):
         return actions
     return actions.tolist() if actions.ndim == 1 else list(actions.copy())

@@ -1,4 +1,4 @@
-"""Interface of an agent's surroundings from above: an environment, or a level manager that wraps one."""
+"""Interface that environments and level managers share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EnvironmentInterface:
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run; statistics are kept in all phases but ``UNDEFINED``."""
+        """Current phase of the run. Steps and episodes are counted in all phases except ``UNDEFINED``."""
         return self._phase
 
     @phase.setter
@@ -42,11 +42,11 @@ class EnvironmentInterface:
 
     def step(self, action: ActionType) -> EnvResponse | None:
         """Act once."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be acted on")
+        raise NotImplementedError(f"{type(self).__name__} does not define step")
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse | None:
         """Begin a new episode.
 
         :param force_environment_reset: reset even if the simulator would continue (a game with lives left)
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot be reset")
+        raise NotImplementedError(f"{type(self).__name__} does not define reset_internal_state")

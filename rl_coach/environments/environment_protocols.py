@@ -14,7 +14,7 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 class SteppedEnvironment(Protocol):
     """Interface of an environment, or of a lower level, for the level that acts in it.
 
-    :ivar env_id: the name
+    :ivar env_id: the name of the environment
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
     :ivar pictures_beside: the agent's pictures for videos; see ``AgentInterface.pictures_beside``
@@ -73,7 +73,7 @@ class Simulator(Protocol):
         """The episode in progress; None if it cannot be saved."""
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Repeat the episode. :return: True if the result is the same"""
+        """Repeat the episode. :return: True if the repeated episode reached the same state"""
 
     def close(self) -> None:
         """Release the simulator."""
@@ -87,21 +87,21 @@ class SimulatedEnvironment(SteppedEnvironment, Simulator, Protocol):
 
 
 class CopiedEnvironment(Simulator, Protocol):
-    """Several copies of one environment, stepped together; each begins and ends its episodes by itself."""
+    """Several copies of one environment that are stepped together. Their episodes begin and end independently."""
 
     num_copies: int
 
     @property
     def waiting(self) -> np.ndarray:
-        """[N] bool, True for copies that wait for the next step: their simulator begins an episode in it, and their
-        action is lost. The caller begins no episode in them before that step, and ignores their answer to it. At least
-        one copy is not waiting."""
+        """[N] bool, True for a copy that begins its next episode in the next step, and ignores the action of this step.
+        Until then, the caller does not begin an episode in this copy; it also ignores the copy's answer to this step.
+        At least one copy is not waiting."""
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: for each of these copies, by its index, True to reset even if the simulator would continue
-        :return: the first states, by the copy's index
+        :param forced: the numbers of these copies. The value is True to reset even if the simulator would continue
+        :return: the first states, by the copy's number
         """
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
@@ -111,15 +111,15 @@ class CopiedEnvironment(Simulator, Protocol):
         """
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """Begin an episode in some of the copies, as ``begin_episodes`` does, with columns.
+        """Begin an episode in some of the copies. The same as ``begin_episodes``, with arrays.
 
-        :param indices: [K], the copies
+        :param indices: [K], the numbers of the copies
         :param forced: [K] bool, True to reset even if the simulator would continue
-        :return: the first states by observation, [K, ...] each
+        :return: the first states by the observation's name, [K, ...] each
         """
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """Act once in each copy, as ``step_all`` does, with columns.
+        """Act once in each copy. The same as ``step_all``, with arrays.
 
-        :param actions: [N, ...]
+        :param actions: [N, ...], one action for each copy
         """

@@ -1,4 +1,4 @@
-"""EnvPool's environments, stepped together by its threads, in Gymnasium's form of vector environments."""
+"""EnvPool's environments as vector environments of Gymnasium. EnvPool's threads step the copies together."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class EnvPoolCopies(VectorEnv):
-    """A pool that begins an episode in a copy when ``reset`` asks for it. EnvPool itself uses a step for
-    that, and ignores the action of this step.
+    """A vector environment of EnvPool with episodes that begin only in ``reset``. EnvPool itself begins an episode in a
+    step, and ignores the action of this step.
 
     The pool is made in the first reset, because its constructor takes the seed.
 
     :param name: an id of EnvPool, such as ``Pong-v5``
     :param num_envs: number of copies
     :param settings: keyword arguments of ``envpool.make``
-    :raises CoachError: EnvPool does not have the level, or refuses the settings
+    :raises CoachError: if EnvPool does not have the level, or refuses the settings
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}
@@ -43,7 +43,7 @@ class EnvPoolCopies(VectorEnv):
             return envpool.make(**self._arguments, **settings)
         except (AssertionError, TypeError, KeyError, ValueError) as error:
             raise CoachError(
-                f"EnvPool does not make '{self._arguments['task_id']}' with "
+                f"EnvPool cannot make '{self._arguments['task_id']}' with "
                 f"env_params.additional_simulator_parameters: {' '.join(str(error).split())}"
             ) from error
 
@@ -81,7 +81,8 @@ def _rows(observations: Any, order: np.ndarray) -> Any:
 
 
 def _with_rows(observations: Any, indices: np.ndarray, rows: Any) -> Any:
-    """A copy with other rows. :param indices: [K] the rows to replace :param rows: [K, ...] at the leaves"""
+    """The observations with some rows replaced. :param indices: [K], the rows' numbers :param rows: [K, ...] at the
+    leaves"""
     if isinstance(observations, dict):
         return {name: _with_rows(part, indices, rows[name]) for name, part in observations.items()}
     changed = observations.copy()

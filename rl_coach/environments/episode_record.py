@@ -21,7 +21,7 @@ class EpisodeRecord:
         """Record the beginning of an episode.
 
         :param start: the environment's state before the reset
-        :param is_forced: the reset's argument
+        :param is_forced: the argument of ``reset_internal_state``
         """
         self._start = {"start": start, "is_forced": bool(is_forced), "phase": phase.name}
 
@@ -48,8 +48,8 @@ def actions_of(state: dict[str, Any]) -> list[Any]:
 
 def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
     """Actions as plain data; None if they cannot be saved. Integers become one array. Arrays and lists of numbers with
-    one shape and kind become one array of the widest type, because heatup draws 64 bits and many networks act in 32.
-    Actions of several players are dicts of such arrays."""
+    one shape and kind become one array of the widest type: heatup draws actions of 64 bits, and many networks return
+    actions of 32 bits. Actions of several players are dicts of such arrays."""
     if actions and all(isinstance(action, dict) for action in actions):
         return _plain_actions_of_players(actions)
     if all(isinstance(action, (int, np.integer)) for action in actions):
@@ -70,7 +70,10 @@ def _is_list_of_numbers(action: Any) -> bool:
 
 
 def _plain_actions_of_players(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """:param actions: for each step, the actions of the players that acted, by player"""
+    """The form of ``_plain_actions`` for several players.
+
+    :param actions: for each step, the actions of the players that acted, by player
+    """
     players = sorted({player for action in actions for player in action})
     own = {player: _plain_actions([action[player] for action in actions if player in action]) for player in players}
     return None if None in own.values() else {"players": own, "acting": [list(action) for action in actions]}

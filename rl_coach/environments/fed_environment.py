@@ -71,9 +71,9 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
     @classmethod
     def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
-        """Settings of the same Gymnasium environment for the user's loop.
+        """Settings for the user's loop, made from other settings of a Gymnasium environment.
 
-        :raises CoachError: the settings belong to another simulator
+        :raises CoachError: if the settings belong to another simulator
         """
         if not isinstance(parameters, GymEnvironmentParameters):
             raise CoachError(
@@ -92,7 +92,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
         :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None uses the spaces
         :param num_envs: number of environments that the loop steps
-        :raises CoachError: the user's loop cannot use this environment
+        :raises CoachError: if the user's loop cannot use this environment
         """
         import gymnasium
 
@@ -133,7 +133,8 @@ class Fed:
 
 @dataclass
 class _Nothing:
-    """Simulator that has only spaces. Its answers are always the same; they serve the construction of an environment.
+    """Simulator for an environment that is made from spaces only. Its answers are always the same. They are read only
+    when the environment is made.
 
     :param observation_space: Gymnasium's space
     :param action_space: Gymnasium's space
@@ -172,7 +173,8 @@ def _example(space: Any) -> Any:
 
 
 class FedEnvironment(GymEnvironment):
-    """Gymnasium environment with answers from the user's loop. In episodes without the loop, its simulator answers.
+    """Gymnasium environment that the user's loop steps. In other episodes, such as evaluations, Coach steps the
+    environment's simulator.
 
     Filters, masks and the forms of actions and observations are the same as in ``GymEnvironment``. Values from the
     loop are copied.
@@ -253,7 +255,8 @@ class FedEnvironment(GymEnvironment):
 
     @property
     def lost_action(self) -> Any:
-        """An action for a step that begins an episode, in the form of the user's environment."""
+        """The action for a step that begins an episode and ignores its action, in the form of the user's
+        environment."""
         return self.simulator_action(self._action_space.default_action)
 
     def take_answer(
@@ -272,18 +275,18 @@ class FedEnvironment(GymEnvironment):
     def read(self, observation: Any, info: Mapping[str, Any]) -> StateType:
         """The state of an observation, from any episode.
 
-        :raises CoachError: the observation does not fit its space
+        :raises CoachError: if the observation does not fit its space
         """
         self.require_fitting(observation)
         return self._read_state(observation, dict(info))
 
     @property
     def has_ended(self) -> bool:
-        """True from the end of a fed episode to the beginning of the next one."""
+        """True between the end of an episode of the user's loop and the beginning of the next episode."""
         return self.is_fed and self.done and self.fed.first is None
 
     def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
-        """True if this is the observation of the present state. :param info: its mask is compared if it has one"""
+        """True if the present state has this observation, and the mask in ``info`` if there is one."""
         shown = self._read_state(observation, dict(info))
         names = [name for name in shown if name != ACTION_MASK or ACTION_MASK in info or not self._has_mask]
         return all(np.array_equal(shown[name], self.state[name], equal_nan=True) for name in names)
@@ -291,19 +294,20 @@ class FedEnvironment(GymEnvironment):
     def environment_action(self, action: Any) -> ActionType:
         """An action of the user's environment in the form of the agent's environment.
 
-        :raises CoachError: the action is not in the action space
+        :raises CoachError: if the action is not in the action space
         """
         try:
             found = self._action_space.from_raw(action)
             if self._action_space.contains(found):
                 return found
-        except (TypeError, ValueError, OverflowError):  # no number, such as None
+        except (TypeError, ValueError, OverflowError):  # the action is not a number
             pass
         raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
 
     def require_fitting(self, observation: Any) -> None:
-        """
-        :raises CoachError: an observation has another form than its space
+        """Check an observation of the user's loop.
+
+        :raises CoachError: if the observation does not have the form of its space
         """
         fault = self._read_state.unfit(observation)
         if fault is not None:
@@ -338,7 +342,8 @@ class FedEnvironment(GymEnvironment):
             self.goal = self.state["desired_goal"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress. An episode of the user's loop cannot be repeated; its present state is enough."""
+        """The episode in progress. An episode of the user's loop cannot be repeated, so only its present state is
+        saved."""
         if not self.is_fed:
             return super().get_episode_state()
         return {
@@ -363,7 +368,8 @@ class FedEnvironment(GymEnvironment):
 
 
 def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentParameters:
-    """Settings of an existing environment. Further environments, for evaluations, are made from its ``spec`` if any."""
+    """Settings for an existing environment. If it has a ``spec``, environments for evaluations are made from this
+    ``spec``."""
     import gymnasium
 
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
@@ -381,7 +387,7 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
 
     def simulator() -> Any:
         if not left:
-            raise CoachError(f"another '{name}' is needed for evaluations: give env as an id or a function")
+            raise CoachError(f"evaluations need another '{name}': give env as an id or a function")
         return left.pop()
 
     return simulator

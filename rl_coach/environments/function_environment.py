@@ -1,4 +1,4 @@
-"""Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and a user's own.
+"""Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and users' environments.
 
 A compiled loop steps a ``FunctionEnvironment``. ``FunctionSimulator`` is the same environment in Gymnasium's form, for
 evaluations and for agents without a compiled loop.
@@ -21,7 +21,7 @@ from rl_coach.installation import install_command
 from rl_coach.utilities.dynamic_import import imported_at_first_use
 from rl_coach.utils import CoachError, did_you_mean
 
-_EPISODE_LENGTH = 1000  # for Brax; it comes from Brax's wrapper, which is not used here
+_EPISODE_LENGTH = 1000  # of Brax: the default of its episode wrapper, which is not used here
 
 
 class Outcome(NamedTuple):
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 class FunctionEnvironment:
-    """An environment as two pure functions. They never begin a new episode by themselves.
+    """An environment as two pure functions. The function ``step`` never begins a new episode.
 
     :param name: the environment's name, for messages
     :param observation_space: Gymnasium's space, a ``Box`` or a ``Dict`` of them
@@ -63,7 +63,7 @@ class FunctionEnvironment:
         raise NotImplementedError(f"{type(self).__name__} does not step")
 
     def step_number(self, number: Any, key: Any, state: Any, action: Any) -> Outcome:
-        """Act once, in step ``number`` of an episode, from 1. :param key: the episode's key, as numbers"""
+        """Act once, in step ``number`` of an episode (from 1). :param key: the data of the episode's key, an array"""
         return self.step(jax.random.fold_in(jax.random.wrap_key_data(key), number), state, action)
 
 
@@ -75,7 +75,7 @@ class KeyedEnvironment(FunctionEnvironment):
 
     :param environment: object with ``reset``, ``step``, ``observation_space(params)`` and ``action_space(params)``;
         ``default_params`` is optional
-    :raises CoachError: a space is of an unknown kind
+    :raises CoachError: if a space is of an unknown kind
     """
 
     def __init__(self, name: str, environment: Any, params: Any):
@@ -93,7 +93,7 @@ class KeyedEnvironment(FunctionEnvironment):
         answer = self._environment.step(key, state, action, self._params)
         if len(answer) != 6:
             raise CoachError(
-                f"level '{self.name}': step returned {len(answer)} values, and six are needed: observation, state, "
+                f"level '{self.name}': step returned {len(answer)} values, but six are needed: observation, state, "
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer
@@ -148,7 +148,7 @@ class BoardGame(FunctionEnvironment):
     """A game of pgx. The agent is player 0, and all other players make random legal moves.
 
     Observations are ``observation`` and ``action_mask``. The reward is the sum of player 0's rewards for its move and
-    for the following moves of the others.
+    for the following moves of the other players.
 
     :param game: a game from ``pgx.make``
     """
@@ -199,7 +199,7 @@ class Beginning(NamedTuple):
 
     :param observation: the first observation
     :param state: the first state of the environment
-    :param key: the key for the episode's steps, as numbers; see ``FunctionEnvironment.step_number``
+    :param key: the data of the key for the episode's steps; see ``FunctionEnvironment.step_number``
     """
 
     observation: Any
@@ -208,7 +208,7 @@ class Beginning(NamedTuple):
 
 
 class FunctionSimulator(gymnasium.Env):
-    """A ``FunctionEnvironment`` in Gymnasium's form: it can be seeded, and holds its state.
+    """A ``FunctionEnvironment`` in Gymnasium's form. This object stores the state, and can be seeded.
 
     :ivar functions: the environment as pure functions
     :ivar beginning: the beginning of the present episode; None before the first episode
@@ -229,8 +229,8 @@ class FunctionSimulator(gymnasium.Env):
         return Beginning(*self.functions.reset(begin), jax.random.key_data(key))
 
     def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> tuple[Any, Any, Any]:
-        """The state, the observation, and one array of reward, terminated and truncated. They share an array because
-        reading an array takes as long as the step."""
+        """The state, the observation, and one array of reward, terminated and truncated. The last three share an array,
+        because reading an array takes as long as the step."""
         outcome = self.functions.step_number(number, key, state, action)
         numbers = [jnp.asarray(one, jnp.float32) for one in (outcome.reward, outcome.terminated, outcome.truncated)]
         return outcome.state, outcome.observation, jnp.stack(numbers)
@@ -281,7 +281,7 @@ def _gymnasium_space(space: Any, level: str) -> gymnasium.Space:
 
 
 def _make_gymnax(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
-    with imported_at_first_use("matplotlib.pyplot", "seaborn"):  # for pictures; most of the time that gymnax takes
+    with imported_at_first_use("matplotlib.pyplot", "seaborn"):  # only pictures need them; slow to import
         gymnax = importlib.import_module("gymnax")
     _require_known(level, name, gymnax.registered_envs)
     fields = set(vars(gymnax.make(name)[1]))
@@ -295,12 +295,12 @@ def _make_playground(level: str, name: str, parameters: dict[str, Any]) -> Funct
     _require_known(level, name, registry.ALL_ENVS)
     config = registry.get_default_config(name)
     if "impl" in config and jax.default_backend() == "cpu":
-        config.impl = "jax"  # ten times as fast as Warp, which the configurations name, and which is made for GPUs
+        config.impl = "jax"  # on a CPU ten times as fast as Warp, the default
     config.update(parameters)
     if config.get("impl") == "warp":
         warp = importlib.import_module("warp")
-        if hasattr(warp, "LOG_WARNING"):  # older ones have no levels
-            warp.config.log_level = warp.LOG_WARNING  # it names each of its kernels otherwise
+        if hasattr(warp, "LOG_WARNING"):  # older versions have no log levels
+            warp.config.log_level = warp.LOG_WARNING  # otherwise it prints the name of each kernel
     return PhysicsEnvironment(level, registry.load(name, config=config), int(config.episode_length))
 
 
@@ -337,9 +337,9 @@ def _require_known(level: str, name: str, known: Any) -> None:
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:
     """The environment of a level such as ``gymnax:CartPole-v1``.
 
-    :param parameters: keyword arguments for the library's function. For gymnax also fields of the environment's
-        ``params``, for Playground entries of its configuration, for Brax also ``episode_length``
-    :raises CoachError: the level does not exist, or the library is not installed
+    :param parameters: keyword arguments for the library's function. They may also be fields of the environment's
+        ``params`` (gymnax), entries of the environment's configuration (Playground), or ``episode_length`` (Brax)
+    :raises CoachError: if the level does not exist, or the library is not installed
     """
     library, _, name = level.partition(":")
     make, extra = _LIBRARIES[library]
@@ -354,9 +354,9 @@ def make_function_environment(level: str, parameters: dict[str, Any]) -> Functio
 def environment_of_user(level: str, made: Any) -> FunctionEnvironment:
     """The environment of a user's object with the signatures of a ``KeyedEnvironment``.
 
-    :raises CoachError: the object has no spaces
+    :raises CoachError: if the object has no spaces
     """
     for name in ("observation_space", "action_space"):
         if not callable(getattr(made, name, None)):
-            raise CoachError(f"level '{level}' needs {name}(params), which gives a space of gymnax or Gymnasium")
+            raise CoachError(f"level '{level}' needs a method {name}(params) with a space of gymnax or Gymnasium")
     return KeyedEnvironment(level, made, getattr(made, "default_params", None))

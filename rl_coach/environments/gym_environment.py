@@ -1,4 +1,4 @@
-"""Environments with Gymnasium's interface: classic control, MuJoCo, Atari, goal environments, and a user's own.
+"""Environments with Gymnasium's interface: classic control, MuJoCo, Atari, goal environments, and users' environments.
 
 Gymnasium and the simulators are imported when an environment is made, not with this module.
 """
@@ -63,11 +63,12 @@ __all__ = [
 class GymEnvironmentParameters(EnvironmentParameters):
     """Settings of a Gymnasium environment.
 
-    :ivar frame_skip: number of steps that each action is repeated; rewards are summed. 1 does not change the level
+    :ivar frame_skip: number of steps with the same action; rewards are summed. 1 does not change the level
     :ivar random_initialization_steps: the largest number of no-ops at the start of an Atari game; 0 turns them off
-    :ivar no_ops_last_single_frames: each no-op lasts a single frame, as in Gymnasium's ``AtariPreprocessing``;
-        otherwise ``frame_skip`` frames like any action, as in Coach 1.0.1: 30 no-ops are then up to 120 frames
-    :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
+    :ivar no_ops_last_single_frames: True: each no-op lasts one frame, as in Gymnasium's ``AtariPreprocessing``. False:
+        each no-op lasts ``frame_skip`` frames, as in Coach 1.0.1
+    :ivar max_over_num_frames: number of the last frames of an action that are merged by their pixelwise maximum; 1 uses
+        only the last frame
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
     :ivar observations: the names of the observations to use, if the environment has several; None uses all that
@@ -76,7 +77,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar combines_choices: for MultiDiscrete, MultiBinary, Tuple and Dict spaces. True: each combination of choices is
         one discrete action. False: an action has a choice for each part of the space. None is False for agents that
         support actions of several parts, otherwise True
-    :cvar seen_by_agents: the names of the settings that change what an agent sees and does
+    :cvar seen_by_agents: the names of the settings that change the agent's observations and actions
     """
 
     constraints = {
@@ -107,15 +108,16 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.combines_choices: bool | None = None
 
     def as_seen(self) -> dict[str, Any]:
-        """The settings that change what an agent sees and does, by name, as plain data for exported policies."""
+        """The settings that change the agent's observations and actions, by name, as plain data for exported
+        policies."""
         found = {name: getattr(self, name) for name in self.seen_by_agents}
         kind = self.observation_space_type
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Set the settings from a result of ``as_seen``. They change the agent's observations and actions.
+        """Restore the settings from a result of ``as_seen``.
 
-        :raises CoachError: the settings are damaged
+        :raises CoachError: if the settings are damaged
         """
         if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
             raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
@@ -172,7 +174,7 @@ AtariOutputFilter = NoOutputFilter()
 
 
 def __getattr__(name: str) -> Any:
-    """Names that need further imports. Each access to ``atari_schedule`` returns a new schedule."""
+    """Values of this module that need further imports. Each access to ``atari_schedule`` returns a new schedule."""
     if name == "AtariInputFilter":
         return _atari_input_filter()
     if name == "MaxOverFramesAndFrameskipEnvWrapper":
@@ -197,8 +199,8 @@ class GymEnvironment(Environment):
     episodes continue the environment's random stream.
 
     :param level: an id of Gymnasium (also an old one), ``module:Class`` or ``path/to/file.py:Class``
-    :param frame_skip: number of steps that each action is repeated; rewards are summed. If the environment has an
-        attribute ``frameskip``, it repeats actions itself, and the attribute is set. 1 does not change the level.
+    :param frame_skip: number of steps with the same action; rewards are summed. If the environment repeats actions
+        itself and has an attribute ``frameskip``, Coach sets this attribute. 1 does not change the level
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param additional_simulator_parameters: keyword arguments for the simulator's constructor
@@ -206,15 +208,15 @@ class GymEnvironment(Environment):
     :param human_control: True: a person acts with the keyboard
     :param custom_reward_threshold: smallest total reward of a successful episode; None uses the level's threshold
     :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
-    :param no_ops_last_single_frames: each no-op lasts a single frame; otherwise ``frame_skip`` frames
-    :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
+    :param no_ops_last_single_frames: True: each no-op lasts one frame. False: ``frame_skip`` frames
+    :param max_over_num_frames: number of the last frames of an action that are merged by their pixelwise maximum
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, but not in evaluation
-    :param combines_choices: each combination of several choices is an action; None is True
+    :param combines_choices: True or None: each combination of choices is one discrete action
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
-    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
+    :raises CoachError: if the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True
@@ -307,7 +309,7 @@ class GymEnvironment(Environment):
         )  # fmt: skip
         if left_out := self._read_state.left_out:
             listed = ", ".join(f"'{name}' ({type(part).__name__})" for name, part in left_out.items())
-            say_once(f"level '{self.env_id}': no network can read {listed}: left out")
+            say_once(f"level '{self.env_id}': observations that no network can read are left out: {listed}")
         self.state_space = self._read_state.state_space
         if "desired_goal" in self.state_space:
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
@@ -335,7 +337,7 @@ class GymEnvironment(Environment):
         self._steps_per_second = None if rate is None else rate / self.frame_skip
 
     def simulator_action(self, action: ActionType) -> Any:
-        """An action in the simulator's form."""
+        """An agent's action in the simulator's form."""
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
 
     def state_of(self, observation: Any, info: dict[str, Any]) -> StateType:
@@ -358,17 +360,18 @@ class GymEnvironment(Environment):
 
     @property
     def functions(self) -> Any:
-        """The environment as pure functions, a ``FunctionEnvironment``; None if it is another simulator."""
+        """The environment as pure functions, a ``FunctionEnvironment``; None for other simulators."""
         return getattr(self._simulator, "functions", None)
 
     @property
     def beginning(self) -> Any:
-        """The beginning of the present episode of pure functions, a ``Beginning``."""
+        """The beginning of the present episode, a ``Beginning``; None if the environment is not made of pure
+        functions."""
         return getattr(self._simulator, "beginning", None)
 
     def _take_action(self, action: ActionType) -> None:
         observation, self.reward, terminated, truncated, info = self._step_simulator(action)
-        self.info = {} if info is None else info  # None, though the first steps had an info
+        self.info = {} if info is None else info  # a step may return None, even if earlier steps returned an info
         self.state = self._read_state(observation, self.info)
         self.done = terminated or truncated
         self.truncated = truncated and not terminated
@@ -401,7 +404,7 @@ class GymEnvironment(Environment):
                 self._press_fire(self._arcade)
 
     def _begin_game(self, arcade: ArcadeRules) -> None:
-        """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
+        """Reset the game, do a random number of no-ops, and press FIRE if the game waits for it."""
         self._reset_simulator()
         for _ in range(arcade.draw_num_no_ops()):
             self._pass_no_op()
@@ -444,7 +447,7 @@ class GymEnvironment(Environment):
     def get_rendered_image(self) -> np.ndarray:
         """The simulator's picture of the present state: [height, width, 3] uint8.
 
-        :raises CoachError: the level gives no images, or something that draws them is missing
+        :raises CoachError: if the level returns no images, or the images cannot be drawn here
         """
         try:
             with drawing():

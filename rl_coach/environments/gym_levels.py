@@ -1,6 +1,6 @@
 """Level names: the lists that presets choose from, and the creation of a Gymnasium environment from a name.
 
-A name that Gymnasium has removed gives the current environment with the same meaning; a line shows its name.
+For a name that Gymnasium has removed, Coach makes the current environment of the same task, and logs its name.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _OBSERVATION_LENGTHS = {
 
 
 class UnknownLevelError(CoachError):
-    """Gymnasium knows no level of that name."""
+    """Gymnasium has no level with this name."""
 
 
 @functools.cache
@@ -118,7 +118,7 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
     :param parameters: keyword arguments for its constructor
     :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
-    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
+    :raises CoachError: if the level does not exist, a package is missing, or the parameters do not fit
     """
     if FUNCTION_LEVEL.fullmatch(level):
         if not is_installed("jax"):
@@ -135,8 +135,8 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
 
 
 def draw_without_display() -> None:
-    """Let MuJoCo draw with EGL if there is no window system. MuJoCo reads the variable when it is imported; a later
-    change crashes it."""
+    """Let MuJoCo draw with EGL if there is no window system. MuJoCo reads ``MUJOCO_GL`` when it is imported. A later
+    change of the variable makes MuJoCo crash."""
     if not has_display() and "mujoco" not in sys.modules:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
@@ -178,7 +178,7 @@ def is_function_level(level: str) -> bool:
     """True if a level's environment consists of pure functions. The environment is not made.
 
     :param level: see ``make_simulator``
-    :raises CoachError: the level's module or attribute does not exist
+    :raises CoachError: if the level's module or attribute does not exist
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return True
@@ -191,7 +191,7 @@ def is_function_level(level: str) -> bool:
 def import_level(level: str) -> Any:
     """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
 
-    :raises CoachError: an import of the module is not installed
+    :raises CoachError: if the module imports a package that is not installed
     """
     try:
         return short_dynamic_import(level)
@@ -201,7 +201,7 @@ def import_level(level: str) -> Any:
 
 def _is_function_environment(made: Any) -> bool:
     """True if an object, or a class, has gymnax' ``reset(key, params)`` and ``step(key, state, action, params)``. The
-    names of the parameters do not matter; Gymnasium's ``step`` takes one."""
+    names of the parameters do not matter. The ``step`` of Gymnasium has only one parameter."""
     return _takes(made, "reset", 2) and _takes(made, "step", 4)
 
 
@@ -213,7 +213,7 @@ def _takes(made: Any, name: str, count: int) -> bool:
     has_self = inspect.isclass(made) and inspect.isfunction(inspect.getattr_static(made, name))
     try:
         parameters = list(inspect.signature(function).parameters.values())[int(has_self) :]
-    except ValueError:  # written in C
+    except ValueError:  # written in C, without a signature
         return False
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in positional if one.default is one.empty]
@@ -248,7 +248,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
 
 
 def _difference(name: str, simulator: Any) -> str:
-    """A note that observations of today's level have another length; empty if this is not known."""
+    """Note for the user that the current level has longer or shorter observations; empty without a known difference."""
     if name not in _OBSERVATION_LENGTHS:
         return ""
     (length,) = simulator.observation_space.shape
@@ -259,7 +259,7 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
     """The environment from the registry of gym, the predecessor of gymnasium; None if gym does not have the level."""
     if importlib.util.find_spec("gym") is None:
         return None
-    with contextlib.redirect_stderr(io.StringIO()):  # gym prints three lines about its age
+    with contextlib.redirect_stderr(io.StringIO()):  # gym prints a warning that it is no longer maintained
         import gym
     from gymnasium.wrappers import TimeLimit
 
@@ -304,8 +304,9 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
 
 @contextlib.contextmanager
 def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
-    """
-    :raises CoachError: the level's constructor has no argument of that name
+    """Inside this context, a constructor refuses unknown arguments with a ``CoachError``.
+
+    :raises CoachError: if the level's constructor does not have one of the arguments
     """
     try:
         yield
@@ -316,7 +317,8 @@ def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
 
 
 def find_registered_specification(level: str) -> Any:
-    """The specification of any level, as ``find_specification`` returns it; None if Gymnasium has no such entry."""
+    """The specification of any level, as ``find_specification`` returns it; None if Gymnasium does not have the
+    level."""
     module, _, name = level.rpartition(":")
     if FUNCTION_LEVEL.fullmatch(level) or module == ENVPOOL or (module and not _REGISTERED_LEVEL.search(name)):
         return None
@@ -333,7 +335,7 @@ def make_registered_vector(specification: Any, count: int) -> Any:
 
     :param specification: its ``kwargs`` are the constructor's arguments
     :param count: number of environments
-    :raises CoachError: the vector environment does not accept these arguments
+    :raises CoachError: if the vector environment does not accept these arguments
     """
     import gymnasium
 
@@ -360,10 +362,10 @@ def _how_to_install(specification: Any, reason: str) -> str:
 
 
 def find_specification(name: str) -> Any:
-    """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
+    """A copy of Gymnasium's ``EnvSpec`` for the name of a level. The name may be an old one.
 
-    :raises UnknownLevelError: the level does not exist; the message suggests similar ones
-    :raises CoachError: the package that registers it is not installed
+    :raises UnknownLevelError: if the level does not exist; the message suggests similar ones
+    :raises CoachError: if the package that registers it is not installed
     """
     import gymnasium
 
@@ -436,8 +438,9 @@ def _newest_version(name: str) -> Any:
 
 
 def _arcade_specification(name: str, match: re.Match) -> Any:
-    """The game of an older id. Version 0 repeats a quarter of the actions, version 4 repeats no actions. An action is
-    held for 4 frames (Deterministic), 1 frame (NoFrameskip), or 2 to 4 frames at random."""
+    """The current specification for an older id of an Atari game. In version 0, the last action is repeated with
+    probability 0.25; in version 4, never. An action is held for 4 frames (``Deterministic``), 1 frame
+    (``NoFrameskip``), or 2 to 4 frames at random (other names)."""
     import gymnasium
 
     current = f"ALE/{match['game']}-v5"

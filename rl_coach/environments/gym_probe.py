@@ -26,7 +26,8 @@ class Probe(NamedTuple):
 def probe(simulator: Any, first_action: Callable[[Any], Any], seed: int | None) -> Probe:
     """Reset an environment and take one step.
 
-    :param first_action: the step's action, in the environment's own space, for the action mask or None
+    :param first_action: function that returns the action of the step, in the environment's own space, for the action
+        mask of the first state (None without a mask)
     """
     env = OldApiEnvironment(simulator)
     observation, info = env.reset(seed=seed)
@@ -52,7 +53,8 @@ def _arrays(observation: Any) -> Iterable[np.ndarray]:
 
 
 def keys_to_actions(simulator: Any, space: ActionSpace) -> dict[tuple[int, ...], Any]:
-    """Our action for each group of the environment's own keys (sorted key codes); empty without own keys."""
+    """Coach's action for each key combination that the environment defines (sorted key codes); empty if there are
+    none."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
     return {_key_codes(keys): space.from_raw(action) for keys, action in offered.items()}
 

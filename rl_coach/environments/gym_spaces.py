@@ -1,6 +1,6 @@
-"""Conversion of Gymnasium's spaces to ours: the space, and the function that converts its values.
+"""Conversion of Gymnasium's spaces to Coach's: the space, and the function that converts its values.
 
-A function that would change nothing is None, so a plain vector observation takes no extra time.
+The function is None if it would change nothing, so that a plain vector observation takes no extra time.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ Convert = Callable[[Any], Any]
 def action_space_of(
     space: gym.Space, level: str, names: list[str] | None = None, combines_choices: bool | None = None
 ) -> tuple[ActionSpace, Convert | None]:
-    """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
+    """Coach's action space for a space of Gymnasium, and the function that converts Coach's actions to the
+    environment's (None if they are equal).
 
     An agent's action is a number, a vector of choices, or a vector in a box. If a space has both choices and boxes, the
-    choices become numbers too, which are rounded down.
+    action is a vector in a box, and the numbers for the choices are rounded down.
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
     :param combines_choices: True: each combination of choices is one discrete action, if there are at most 4,096
         combinations. False: an action has a choice for each part. None is True
-    :raises CoachError: Coach has no action space for it
+    :raises CoachError: if Coach does not support the action space
     """
     if isinstance(space, gym.spaces.Discrete):
         actions = DiscreteActionSpace(int(space.n), descriptions=names)
@@ -66,7 +67,7 @@ def action_space_of(
         if not isinstance(leaf, READABLE):
             raise CoachError(
                 f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
-                "and Tuple and Dict of these are: wrap the environment so that it has one of these"
+                "and Tuple and Dict of these are supported: wrap the environment so that it has one of these"
             )
     if not sum(math.prod(leaf.shape) for leaf in leaves):
         raise CoachError(f"level '{level}': the action space {space} is empty: it has no number to choose")
@@ -77,8 +78,8 @@ def action_space_of(
 
 
 def _choices(leaves: Sequence[Any], combines_choices: bool | None) -> DiscreteActionSpace | MultiDiscreteActionSpace:
-    """Actions with one number for each combination; if these are too many or not wanted, with one choice for each
-    part."""
+    """Action space with one action for each combination of choices. If there are too many combinations, or
+    ``combines_choices`` is False, an action has one choice for each part."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
     if combines_choices is False or math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
         return MultiDiscreteActionSpace(counts)
@@ -140,13 +141,13 @@ def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
 def observation_space_of(
     space: gym.Space, kind: ObservationSpaceType | None, level: str, name: str = "observation"
 ) -> tuple[ObservationSpace, Convert | None]:
-    """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change). The
-    function takes several observations as well, [N, ...].
+    """Coach's observation space for a space of Gymnasium, and the function that converts the environment's observations
+    to Coach's (None if they are equal). The function also accepts several observations, [N, ...].
 
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for the error message
     :param name: the observation's name, for the error message
-    :raises CoachError: Coach has no observation space for it
+    :raises CoachError: if Coach does not support the observation space
     """
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
@@ -205,8 +206,8 @@ def _flatten(shape: tuple[int, ...]) -> Convert:
 
 
 def _has_channels_first(shape: tuple[int, ...]) -> bool:
-    """True if the first axis alone is as short as channels are (PyTorch's order, Gymnasium's stacked frames). Small
-    boards may have any order, and keep theirs unless they are square."""
+    """True if the first of the three axes is the channels (PyTorch's order, Gymnasium's stacked frames): only the first
+    axis is short. The order of a small board that is not square is not known, so the result is False."""
     channels, height, width = shape
     if width in (1, 3, 4) or channels >= min(height, width):
         return False
@@ -223,7 +224,7 @@ class StateReader:
     ``ActionMaskSpace``.
 
     :param space: the environment's observation space
-    :param action_space: our action space
+    :param action_space: Coach's action space
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for error messages
     :param observation: an observation of the environment; its arrays may differ from the space
@@ -231,8 +232,8 @@ class StateReader:
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
     :param player: the name of the player that gets these observations, for error messages
-    :raises CoachError: an observation does not fit the space, or Coach does not support any observation, or an
-        observation of ``names``
+    :raises CoachError: if an observation does not fit the space, if Coach supports none of the observations, or if it
+        does not support an observation in ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """
@@ -291,7 +292,7 @@ class StateReader:
         return self._mask_space, self._read_masks
 
     def _finds_mask(self, info: dict[str, Any]) -> bool:
-        """True if masks come with the infos. :raises CoachError: the first one does not fit the actions"""
+        """True if masks come with the infos. :raises CoachError: if the first mask does not fit the actions"""
         mask = info.get(ACTION_MASK)
         if mask is None or ACTION_MASK in self.state_space:
             return False
@@ -373,7 +374,8 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
     """An action in the environment's form for its first step: the default action, or the first one that a mask allows.
 
     :param space: a space from ``action_space_of``
-    :param mask: the environment's mask; None allows all actions. A mask that does not fit is refused later
+    :param mask: the environment's mask; None allows all actions. A mask that does not fit raises an error later, not
+        here
     """
     masks, action = mask_space_of(space), space.default_action
     if masks is not None and mask is not None and masks.fault(given := mask_array(masks, mask)) is None:
@@ -384,7 +386,7 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
 def _named_leaves(space: gym.Space, level: str) -> dict[str, tuple[tuple[Any, ...], gym.Space]]:
     """The parts of a space by name, each with the path that leads to it.
 
-    :raises CoachError: two parts have one name
+    :raises CoachError: if two parts have one name
     """
     leaves: dict[str, tuple[tuple[Any, ...], gym.Space]] = {}
     for path, part in _leaves(space):
@@ -419,7 +421,7 @@ def _check_shape(space: gym.Space, sample: Any, level: str, name: str) -> None:
 
 
 def _array_conversion(space: gym.Space, convert: Convert | None, sample: Any, copies: bool) -> Convert | None:
-    """``convert``, preceded by a copy if the environment's observation is not an array, or always the same array."""
+    """``convert``, after a copy to a new array if ``copies`` is True or the observation ``sample`` is not an array."""
     if isinstance(space, gym.spaces.Discrete) or (isinstance(sample, np.ndarray) and not copies):
         return convert
     dtype = space.dtype

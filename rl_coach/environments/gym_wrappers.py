@@ -14,7 +14,7 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
     maximum of the last frames: the Atari draws some objects only in every other frame (Mnih et al. 2015, Methods).
 
     :param env: an environment that steps one frame at a time
-    :param frameskip: number of frames that an action is held; 1 skips no frames
+    :param frameskip: number of frames for which an action is held; 1 skips no frames
     :param max_over_num_frames: number of the last frames that are merged; 1 returns the last frame unchanged
     """
 
@@ -57,7 +57,7 @@ def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
 
 class OldApiEnvironment(gym.Env):
     """Gymnasium's current interface for an environment with the older one: ``reset()`` returns only the observation,
-    ``step`` returns four values, and ``render`` has a mode. An info of None is an empty one.
+    ``step`` returns four values, and ``render`` has a mode. An info of None becomes an empty dict.
 
     Each call is adapted separately, so an environment with parts of both interfaces works too. ``is_needed`` becomes
     True at the first difference, ``steps_are_of_old_gym`` at the first step that returns four values.

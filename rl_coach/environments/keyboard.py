@@ -11,13 +11,13 @@ import numpy as np
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace
 from rl_coach.utils import CoachError
 
-# key codes are SDL's: the character's for keys that write one
+# SDL's key codes; the code of a key that writes a character is the code of this character
 UP, DOWN, RIGHT, LEFT = 0x40000052, 0x40000051, 0x4000004F, 0x40000050
 _KEYS_OF_WORDS = {"UP": UP, "DOWN": DOWN, "RIGHT": RIGHT, "LEFT": LEFT, "FIRE": ord(" ")}
 _WORDS = re.compile(f"({'|'.join(_KEYS_OF_WORDS)})+")
 _NOTHING = ("NOOP", "NO-OP", "NOTHING", "NONE")
 _COUNTING_KEYS = tuple(map(ord, "1234567890" + string.ascii_lowercase))
-# some environments still name the arrows by the codes of SDL 1
+# some environments still use the key codes of SDL 1 for the arrows
 _OLD_CODES = {273: UP, 274: DOWN, 275: RIGHT, 276: LEFT}
 
 NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
@@ -29,20 +29,21 @@ NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
     "CliffWalkingEnv": ("UP", "RIGHT", "DOWN", "LEFT"),
     "TaxiEnv": ("DOWN", "UP", "RIGHT", "LEFT", "PICK UP", "DROP OFF"),
 }
-"""Names of the actions of Gymnasium's own environments, by the environment's class; they do not say it themselves."""
+"""Names of the actions of Gymnasium's environments, by the environment's class. These classes do not contain the
+names."""
 
 
 class Keyboard:
     """Maps the keys that are held down to an action.
 
-    The keys are the environment's own keys, and the arrows and the space bar for actions with matching names (``UP``,
-    ``LEFTFIRE``). Otherwise the keys are 1, 2, …, 9, 0, a, b, … in the order of the actions. For several actions
-    together, hold their keys together.
+    The keys are the ones that the environment defines. Actions with names such as ``UP`` or ``LEFTFIRE`` also have the
+    arrows and the space bar. If the environment defines no keys, the actions also have the keys 1, 2, …, 9, 0, a, b, …
+    in their order. If an action may contain several buttons, hold their keys together.
 
     :param space: the environment's actions
     :param own_keys: the environment's keys: the codes of keys that are held together, and the action
     :param names: name of each discrete action; None for the space's own descriptions
-    :raises CoachError: the actions have no keys
+    :raises CoachError: if the actions have no keys
     """
 
     def __init__(self, space: ActionSpace, own_keys: Mapping[tuple[int, ...], Any], names: Sequence[str] | None = None):
@@ -66,9 +67,9 @@ class Keyboard:
                 self._actions.setdefault(keys, action)
 
     def _count(self, space: ActionSpace) -> None:
-        """Number the actions.
+        """Give each action one of the keys 1, 2, …, 9, 0, a, b, …
 
-        :raises CoachError: the actions cannot be counted, or there are too many
+        :raises CoachError: if the actions cannot be counted, or there are too many
         """
         if not isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(
@@ -95,9 +96,9 @@ class Keyboard:
         return None
 
     def action_for(self, pressed: set[int]) -> Any:
-        """The action of the keys that are held down. If these keys together have no action, the largest group of them
-        with an action counts. Without keys, the result is the action that does nothing, or None if all actions do
-        something.
+        """The action of the keys that are held down. If these keys together have no action, the result is the action of
+        the largest group of them that has one. Without keys, the result is the action that does nothing, or None if all
+        actions do something.
         """
         held = pressed & self._known
         if not held:
@@ -110,5 +111,5 @@ class Keyboard:
         return self._space.get_description(action) if self._names is None else self._names[action]
 
     def bindings(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Name of each action, and the keys that take it when held together."""
+        """Name of each action, and the keys to hold together for it."""
         return [(self.describe(action), tuple(sorted(keys))) for keys, action in self._actions.items() if keys]

@@ -36,7 +36,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
 
     :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
     :param num_steps: largest number of steps; an episode must end within this number
-    :raises CoachError: the level does not exist or cannot be made
+    :raises CoachError: if the level does not exist or cannot be made
     """
     from rl_coach.environments.vector_levels import make_simulator
 
@@ -63,7 +63,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
 
 
 class MaskedActions:
-    """Random actions of an environment that an action mask allows.
+    """Random actions that an environment's action mask allows.
 
     :param space: Gymnasium's space of the actions
     :param level: the level's name, for messages
@@ -81,7 +81,7 @@ class MaskedActions:
     def action_for(self, observation: Any, info: dict[str, Any]) -> Any:
         """An action that the mask of a state allows; None without a mask.
 
-        :raises CoachError: the mask does not fit the actions
+        :raises CoachError: if the mask does not fit the actions
         """
         mask = action_mask_of(observation, info)
         if mask is None:
@@ -153,8 +153,8 @@ class LevelCheck:
 
 
 def _take_allowed_actions(environment: Any, level: str) -> None:
-    """Have an environment take an allowed action in place of each action. Gymnasium's checker does not know masks, and
-    an environment may refuse a forbidden action."""
+    """Replace each action of an environment by an allowed action. Gymnasium's checker does not know masks, and an
+    environment may refuse a forbidden action."""
     masked, reset, step = MaskedActions(environment.action_space, level, 0), environment.reset, environment.step
     state: list[Any] = [None, {}]
 

@@ -56,16 +56,16 @@ def numbered_names(count: int) -> list[str]:
 
 
 def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: Sequence[str]) -> dict[str, Value]:
-    """Values by name.
+    """A dict with one value for each name.
 
     :param values: a dict by name, a list in the order of the names, or one value for all names
-    :raises CoachError: the numbers of values and names differ
+    :raises CoachError: if the numbers of values and names differ
     """
     if isinstance(values, Mapping) and set(values) <= set(names) and values:
         return dict(values)
     if isinstance(values, (list, tuple)):
         if len(values) != len(names):
-            raise CoachError(f"{len(values)} values for {len(names)} players: {', '.join(names)}")
+            raise CoachError(f"{len(values)} values are given for {len(names)} players: {', '.join(names)}")
         return dict(zip(names, values))
     return dict.fromkeys(names, values)  # type: ignore[arg-type]
 
@@ -74,14 +74,14 @@ class MultiAgentEnvironment(Environment):
     """Base of environments with several players.
 
     A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``: each is a list with a
-    space for each player, or one space for all players. It defines the same methods as a subclass of ``Environment``.
-    ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and ``info``, each a
-    list in the order of the players, or one value for all players. A player that is done does not act any more; the
-    list then has its ``default_action``.
+    space for each player, or one space for all players. The subclass defines the same methods as a subclass of
+    ``Environment``. ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and
+    ``info``, each a list in the order of the players, or one value for all players. A player that is done does not act
+    any more; the list of actions then contains the ``default_action`` of its action space.
 
     :param num_agents: number of players
     :param settings: settings of ``Environment``
-    :raises CoachError: ``human_control`` is set, which is possible with one player only
+    :raises CoachError: if ``human_control`` is set, which is possible with one player only
 
     :cvar takes_turns: the players act one after the other, not all at once
     :cvar central_space: the space of ``central_state``; None without such a state
@@ -115,7 +115,7 @@ class MultiAgentEnvironment(Environment):
         self.num_agents = num_agents
         self.players = numbered_names(num_agents)
         self.total_rewards = dict.fromkeys(self.players, 0.0)
-        self._left: set[str] = set()  # their episode is over, or it never began
+        self._left: set[str] = set()  # players without an episode in progress
         self.state_space: Any = [None] * num_agents
         self.goal_space: Any = None
         self._spaces_of_actions: Any = [None] * num_agents
@@ -178,7 +178,7 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def _read_answers(self) -> dict[str, EnvResponse]:
-        """The answers to the players that get one after this step, by player."""
+        """The answers after this step, by player. Some players may get no answer."""
         states, rewards, over, goals = (
             by_name(found, self.players) for found in (self.state, self.reward, self.done, self.goal)
         )
@@ -211,18 +211,19 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def central_state(self) -> np.ndarray:
-        """[S], the state of the whole environment, for critics that see more than one player does. A subclass with a
-        ``central_space`` defines it."""
+        """[S], the state of the whole environment, for critics that may see more than a single player. A subclass with
+        a ``central_space`` defines this method."""
         raise NotImplementedError(f"{type(self).__name__} has no central state")
 
     def _is_back(self, player: str, answer: EnvResponse) -> bool:
-        """True if a player that has left is in the environment again, and ``answer`` begins another episode of it."""
+        """True if a player that has left is in the environment again, and ``answer`` begins another episode of this
+        player."""
         return False
 
     def cut_off(self) -> PlayersResponse:
         """End the episode for the players that are still in it. Their last answers become truncated.
 
-        :return: the last response with these answers in it; ``last_env_response`` from now on
+        :return: the last response with these answers; it replaces ``last_env_response``
         """
         response = self.last_env_response
         assert isinstance(response, PlayersResponse)
@@ -236,7 +237,7 @@ class MultiAgentEnvironment(Environment):
         return cut
 
     def _unanswered(self) -> dict[str, EnvResponse]:
-        """Answers to the players without an answer to their last action. Empty if all players act at once."""
+        """Answers to the players that have had no answer to their last action. Empty if all players act at once."""
         return {}
 
     # The whole episode, for callers that know only one player

@@ -18,7 +18,7 @@ from rl_coach.installation import pip_install
 from rl_coach.utils import CoachError
 
 _OLDEST = 0, 12
-"""The first version of ale-py whose vector environment does as its ``reset_mask`` says."""
+"""The first version of ale-py with a vector environment that resets single games (``reset_mask``)."""
 
 
 class AtariGames(NativeCopies):
@@ -45,7 +45,7 @@ class AtariGames(NativeCopies):
         return states
 
     def _seed_from(self, number: int) -> int:
-        return number % 2**30  # ALE's have 31 bits
+        return number % 2**30  # ALE's seeds have 31 bits
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rewards, terminated, truncated = super()._step(actions)
@@ -64,13 +64,13 @@ def ale_settings(
 ) -> dict[str, Any]:
     """The arguments of ``AtariVectorEnv`` for environment parameters.
 
-    The agent's filters stack frames and clip rewards, not the games. So memories store each frame once, and rows of the
-    CSV contain the game's own rewards.
+    The games do not stack frames or clip rewards; the agent's filters do. So memories store each frame once, and rows
+    of the CSV contain the game's rewards before clipping.
 
     :param known: the arguments of an ordinary game
     :param example: an ordinary game
     :param input_filter: the agent's input filter
-    :raises CoachError: ``AtariVectorEnv`` does not support these parameters
+    :raises CoachError: if ``AtariVectorEnv`` does not support these parameters
     """
     known = {**known, **parameters.additional_simulator_parameters}
     observations, frames = known.pop("obs_type", "rgb"), known.pop("frameskip", 4)
@@ -91,7 +91,7 @@ def ale_settings(
 
 
 def _unmet(parameters: GymEnvironmentParameters, observations: str, frames: Any, is_held: bool) -> Iterator[str]:
-    """Settings that ``AtariVectorEnv`` does not have, and what to do about each."""
+    """A message for each setting that ``AtariVectorEnv`` does not support. It says what to change."""
     version = metadata.version("ale-py")
     if tuple(map(int, version.split(".")[:2])) < _OLDEST:
         yield f"the vector environment of ale-py {version} does not reset single games: {pip_install('ale-py>=0.12')}"
@@ -110,8 +110,8 @@ def _unmet(parameters: GymEnvironmentParameters, observations: str, frames: Any,
 
 
 def _images_for(input_filter: InputFilter, example: GymEnvironment) -> dict[str, Any]:
-    """The settings of the images. If an agent's filters begin by making them small and grey, the games do this;
-    otherwise the images are whole screens in colour."""
+    """The settings of the images. If the first two filters of an agent rescale images and convert them to grey, the
+    games do this too. Otherwise the images are whole screens in colour."""
     screen: Any = example.state_space["observation"]
     first: list[Any] = list(input_filter.observation_filters.get("observation", {}).values())[:2]
     is_made = [type(one) for one in first] == [ObservationRescaleToSizeFilter, ObservationRGBToYFilter]

@@ -23,18 +23,18 @@ class RestorableVectorEnv(VectorEnv):
 
     def get_state(self) -> dict[str, Any]:
         """The simulators and their random streams, as plain data and arrays."""
-        raise NotImplementedError(f"{type(self).__name__} does not give its state")
+        raise NotImplementedError(f"{type(self).__name__} does not return its state")
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from ``get_state``."""
-        raise NotImplementedError(f"{type(self).__name__} does not take a state")
+        raise NotImplementedError(f"{type(self).__name__} cannot restore a state")
 
     def set_single(self, index: int, single: GymEnvironment) -> None:
         """Let a copy continue the episode of a single environment of the same level, with its random stream.
 
         :param index: the copy
         """
-        raise NotImplementedError(f"{type(self).__name__} does not take the states of single environments")
+        raise NotImplementedError(f"{type(self).__name__} cannot restore the states of single environments")
 
 
 class NativeCopies(EnvironmentCopies):
@@ -73,7 +73,7 @@ class NativeCopies(EnvironmentCopies):
         return {name: column[indices] for name, column in self._states.items()}
 
     def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
-        """The copies that have to be reset. :param indices: see ``begin_columns``, as for ``forced``"""
+        """The copies to reset now. :param indices: as in ``begin_columns`` :param forced: as in ``begin_columns``"""
         return indices
 
     def _reset(self, indices: np.ndarray) -> None:
@@ -102,7 +102,8 @@ class NativeCopies(EnvironmentCopies):
         return StepColumns(states, np.array(rewards, np.float64), terminated, truncated, infos, self._goals(states))
 
     def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], Mapping[str, np.ndarray]]:
-        """The states after the actions, and their infos. :param ended: [N] bool"""
+        """The states after the actions, and their infos. :param ended: [N] bool, True if the copy's episode has
+        ended"""
         return self._states, self._infos
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -152,7 +153,7 @@ class NativeCopies(EnvironmentCopies):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned; call ``begin_episodes`` next.
 
-        :raises CoachError: the state belongs to another kind of copies
+        :raises CoachError: if the state belongs to another kind of copies
         """
         if "num_episodes" not in state:
             self._take_singles(self._in_order(state), self._example.set_state)
@@ -163,7 +164,7 @@ class NativeCopies(EnvironmentCopies):
             self._next_seed = state["next_seed"]
             self._saved.set_state(state["simulator"])
         elif self._example.seed is not None:
-            # the run began with other episodes
+            # not the seed of the run's first episodes
             self._next_seed = self._example.seed + self._num_episodes
 
     def get_episode_state(self) -> dict[str, Any] | None:
@@ -172,11 +173,12 @@ class NativeCopies(EnvironmentCopies):
     def _take_singles(self, states: list[dict[str, Any]], restore: Callable[[dict[str, Any]], Any]) -> bool:
         """Continue from the states of ``sync`` copies.
 
-        :param restore: brings the ordinary environment into one of these states; it returns False if that fails
+        :param restore: function that restores one of these states in the ordinary environment; it returns False if that
+            fails
         :return: True if all states were restored
         """
         if self._saved is None:
-            raise CoachError("its environments were not stepped with env_params.vectorization 'native'")
+            raise CoachError("the saved environments were not stepped with env_params.vectorization 'native'")
         self._num_episodes = 0
         for index, state in enumerate(states):
             if restore(state) is False:
@@ -217,8 +219,8 @@ class SelfResettingCopies(NativeCopies):
         unfinished = indices[~self.begun[indices]]
         if len(unfinished) and len(indices) < self.num_copies and self._next_seed is None:
             raise self._failure(
-                "it begins episodes by itself, so a copy cannot begin one before the last one has ended; give it the "
-                "autoreset mode DISABLED"
+                "it begins episodes by itself, so a copy cannot begin one before the last one has ended; make it with "
+                "the autoreset mode DISABLED"
             )
         self.begun[indices] = False
         return indices if len(unfinished) else unfinished
@@ -246,8 +248,8 @@ class SameStepCopies(SelfResettingCopies):
 
 
 class NextStepCopies(SelfResettingCopies):
-    """Copies in the autoreset mode NEXT_STEP. The step after the end of an episode begins the next episode, and its
-    action is lost. The copy is waiting until this step."""
+    """Copies in the autoreset mode NEXT_STEP. The step after the end of an episode begins the next episode, and ignores
+    its action. The copy is waiting until this step."""
 
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
         super().__init__(example, simulator, copies_arrays)
@@ -258,7 +260,7 @@ class NextStepCopies(SelfResettingCopies):
         return self._waiting & ~self._waiting.all()
 
     def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
-        if self._waiting.all() and self._next_seed is None:  # no copy acts, so no action is lost
+        if self._waiting.all() and self._next_seed is None:  # no copy acts in this step, so no action is lost
             self.step_columns(np.array([self._action_space.default_action] * self.num_copies))
         elif len(indices) == self.num_copies:
             self._waiting = np.zeros(self.num_copies, np.bool_)
@@ -271,8 +273,8 @@ class NextStepCopies(SelfResettingCopies):
 
 
 def _info_columns(infos: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The infos of a vector environment that are arrays, masked for copies without a value. In the infos, ``_NAME`` is
-    True for copies with a ``NAME``."""
+    """The infos of a vector environment that are arrays, masked for copies without a value. In the infos, the array
+    ``_NAME`` is True for each copy with a value of ``NAME``."""
     return {
         name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
         for name, column in with_joined_masks(infos).items()

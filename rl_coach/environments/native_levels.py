@@ -22,16 +22,16 @@ from rl_coach.utils import CoachError
 _TOLD_WHEN_TO_BEGIN = {
     "gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv": "rl_coach.environments.cart_pole_copies:CartPoleCopies"
 }
-"""Our replacements of vector environments, by entry point. Ours begin episodes only in ``reset``."""
+"""Coach's replacements of vector environments, by entry point. Their episodes begin only in ``reset``."""
 
 
 def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], input_filter: InputFilter) -> NativeCopies:
     """Copies of an environment that are one vector environment.
 
-    :param parameters: the parameters of the environment parameters; ``num_environments`` is the number of copies
+    :param parameters: the parameters of the environment; ``num_environments`` is the number of copies
     :param make: function that builds an ordinary environment with these parameters
     :param input_filter: the agent's input filter
-    :raises CoachError: the level has no vector environment, or it does not support these parameters
+    :raises CoachError: if the level has no vector environment, or it does not support these parameters
     """
     level, count = str(parameters.level), parameters.num_environments
     is_of_gymnasium = parameters.path == GymEnvironmentParameters().path
@@ -76,7 +76,7 @@ def is_vector_level(parameters: Any) -> bool:
     """True if a level has no single environment, so that its copies are always ``native``.
 
     :param parameters: the parameters of the environment
-    :raises CoachError: ``vectorization`` asks for something else
+    :raises CoachError: if ``vectorization`` asks for something else
     """
     if parameters.path != GymEnvironmentParameters().path or _vector_maker_of(parameters) is None:
         return False

@@ -1,10 +1,10 @@
-"""Kinds of observations that a simulator's space can mean."""
+"""Kinds of observations."""
 
 from enum import IntEnum
 
 
 class ObservationSpaceType(IntEnum):
-    """Kind of observations, for spaces that do not show it."""
+    """Kind of observations, if shape and dtype of their space do not show it."""
 
     Tensor = 0
     Image = 1

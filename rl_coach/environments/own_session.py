@@ -1,8 +1,8 @@
 """A program that replaces itself by another program, in a new session.
 
 A child process receives the terminal's signals together with its parent, so a Ctrl-C would end a simulator before the
-run is saved. A process in its own session receives no signals of the terminal. On Linux, it ends together with the
-process that started it.
+run is saved. A process in its own session receives no signals of the terminal. On Linux, the process in its own session
+ends together with the process that started it.
 """
 
 import ctypes

@@ -66,7 +66,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     :param level: this and the other settings are described in ``PettingZooEnvironmentParameters``
     :param frame_skip: must be 1; the wrappers of SuperSuit repeat actions
     :param settings: settings of ``MultiAgentEnvironment``
-    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
+    :raises CoachError: if the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True
@@ -167,7 +167,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return gym_spaces.allowed_action(gym_spaces.action_space_of(space, self.env_id)[0], mask)
 
     def _reset_answer(self, found: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Observations and infos of a reset where all act at once. Infos may be missing."""
+        """Observations and infos of a reset, if all players act at once. Infos may be missing."""
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
             raise CoachError(
                 f"level '{self.env_id}': reset must return two values, observations and infos, each a dict by player; "
@@ -176,7 +176,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return found[0], self._infos(found[0], found[1])
 
     def _step_answer(self, found: Any) -> tuple[dict[str, Any], ...]:
-        """Observations, rewards, terminations, truncations and infos of a step where all act at once."""
+        """Observations, rewards, terminations, truncations and infos of a step, if all players act at once."""
         if not (isinstance(found, tuple) and len(found) == 5 and all(isinstance(one, dict) for one in found[:4])):
             raise CoachError(
                 f"level '{self.env_id}': step must return five values, each a dict by player: observations, rewards, "
@@ -190,7 +190,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return {player: self._info(player, (infos or {}).get(player)) for player in players}
 
     def _info(self, player: str, info: Any) -> dict[str, Any]:
-        """The info of a player; None and a missing one are empty."""
+        """The info of a player; an empty dict if the info is missing or None."""
         if info is not None and not isinstance(info, dict):
             raise CoachError(
                 f"level '{self.env_id}': the info of player '{player}' is a {type(info).__name__}, not a dict"
@@ -204,7 +204,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
     @cached_property
     def central_space(self) -> VectorObservationSpace | None:  # type: ignore[override]
-        """The space of PettingZoo's ``state()`` if it is a vector; None without ``state_space``."""
+        """The space of PettingZoo's ``state()`` if the state is a vector, otherwise None."""
         shape: Sequence[int] = getattr(getattr(self.env, "state_space", None), "shape", None) or ()
         return VectorObservationSpace(shape[0]) if len(shape) == 1 else None
 
@@ -222,7 +222,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         self._answers = {player: self._answer(player, states[player], 0.0, infos[player]) for player in states}
 
     def _update_state(self) -> None:
-        """Do nothing: each answer is read when it is given."""
+        """Do nothing: the answers are already complete."""
 
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
         if self.takes_turns:
@@ -238,7 +238,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         }
 
     def _simulator_action(self, player: str, action: ActionType | None) -> Any:
-        if action is None:  # the agent has ended its episode, and the simulator goes on
+        if action is None:  # the agent has ended its episode, but the simulator has not
             action = self.action_space_of(player).default_action
         convert = self._to_simulator[player]
         return action if convert is None else convert(action)
@@ -256,15 +256,15 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
-        """The answers to the players that have ended, and to the next player. PettingZoo needs a last step without an
-        action for each ended player."""
+        """The answers to the players with an ended episode, and to the next player. PettingZoo needs a last step
+        without an action for each ended player."""
         answers: dict[str, EnvResponse] = {}
         while self.env.agents:
             player = self.env.agent_selection
             if player in answers:
                 raise CoachError(
                     f"level '{self.env_id}': player '{player}' leaves and comes back in one step: let another "
-                    "player act between"
+                    "player act in between"
                 )
             observation, reward, terminated, truncated, info = self.env.last()
             answers[player] = self._answer(player, observation, reward, self._info(player, info), terminated, truncated)
@@ -323,7 +323,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
 
 def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any, bool]:
-    """An environment, and whether its players take turns."""
+    """An environment, and True if its players act in turn."""
     maker, turns = (_maker_of_user(level), turns) if ":" in level else _maker_of_module(level, turns)
     try:
         made = maker(**settings)

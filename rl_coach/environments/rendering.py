@@ -25,7 +25,8 @@ def has_display() -> bool:
 
 @contextlib.contextmanager
 def drawing() -> Iterator[None]:
-    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error."""
+    """Inside this context, SDL draws without a window if there is no display. Without the context, SDL would print an
+    error."""
     if has_display():
         yield
         return
@@ -37,15 +38,15 @@ def drawing() -> Iterator[None]:
 
 
 class WindowClosed(KeyboardInterrupt):
-    """The user has closed the window, and with it the program's work."""
+    """The user has closed the window, which ends the run."""
 
 
 class Window:
     """Window that shows pictures and knows which keys are held down. It opens with the first picture. It closes when
     the user presses Esc or closes it.
 
-    :param title: the text above it
-    :raises CoachError: there is no display, or pygame is not installed
+    :param title: the title of the window
+    :raises CoachError: if there is no display, or pygame is not installed
     """
 
     def __init__(self, title: str):
@@ -61,7 +62,7 @@ class Window:
 
     @staticmethod
     def key_name(key: int) -> str:
-        """A key's name for people."""
+        """The name of a key, for the user."""
         return _import_pygame().key.name(key)
 
     def show(self, image: np.ndarray) -> None:
@@ -99,15 +100,15 @@ class Window:
     def tick(self, frames_per_second: float) -> None:
         """Wait until the next frame is due.
 
-        :param frames_per_second: 0 does not wait
+        :param frames_per_second: the rate of the frames; 0 does not wait
         """
         if self._clock is not None:
             self._clock.tick(frames_per_second)
 
     def pressed_keys(self) -> set[int]:
-        """The codes of the keys that are held down, or were for a moment since the last call.
+        """The codes of the keys that are held down, or were pressed since the last call.
 
-        :raises WindowClosed: the user has closed the window
+        :raises WindowClosed: if the user has closed the window
         """
         if self._screen is not None:
             self._handle_events()
@@ -138,7 +139,7 @@ def _import_pygame() -> Any:
 
 
 def side_by_side(image: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """[height, width, 3], a picture and others to the right of it, enlarged or reduced to its height.
+    """A picture, with other pictures to its right that are scaled to its height: [height, width, 3].
 
     :param image: [height, width, 3] uint8
     :param others: [h, w, channels] uint8; without 3 channels, the last channel is shown in grey
@@ -162,7 +163,7 @@ class EpisodeVideo:
     :param mp4: write an MP4
     :param frames_per_second: rate of playback
     :param every: record every n-th picture; 1 records all
-    :raises CoachError: imageio is not installed
+    :raises CoachError: if imageio is not installed
     """
 
     def __init__(self, directory: str, gif: bool, mp4: bool, frames_per_second: int, every: int = 1):
@@ -193,9 +194,9 @@ class EpisodeVideo:
             writer.append_data(image)
 
     def keep(self, name: str) -> list[pathlib.Path]:
-        """Finish the files under a name without suffix, and return their paths; none if no picture was added.
+        """Finish the files under a name without suffix, and return their paths; an empty list if no picture was added.
 
-        :raises OSError: the files cannot be written
+        :raises OSError: if the files cannot be written
         """
         if not self._has_pictures:
             self.discard()
@@ -218,7 +219,7 @@ class EpisodeVideo:
         """Drop the files after writing to them has failed."""
         for path, writer in self._writers.items():
             encoder = getattr(writer, "instance", None)
-            getattr(encoder, "images_to_write", []).clear()  # or it tries again, and says so, when it is collected
+            getattr(encoder, "images_to_write", []).clear()  # otherwise the encoder writes again when it is deleted
             with contextlib.suppress(OSError):
                 writer.close()
             path.unlink(missing_ok=True)

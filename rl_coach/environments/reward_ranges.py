@@ -23,7 +23,7 @@ _OF_AN_EPISODE = {
 def range_of_episodes(environment: Any) -> tuple[float, float] | None:
     """The smallest and the largest total reward that an episode can have; None if it is not known.
 
-    :param environment: an ``Environment``. A step's range is taken from its ``reward_space`` if that has bounds,
+    :param environment: an ``Environment``. A step's range is taken from its ``reward_space`` if this space has bounds,
         otherwise from the known range of Gymnasium's environment with this name
     """
     specification = getattr(getattr(environment, "env", None), "spec", None)

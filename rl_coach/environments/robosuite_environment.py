@@ -28,11 +28,11 @@ robosuite_environments = (
     "PickPlaceBread", "PickPlaceCan", "PickPlaceCereal", "PickPlaceMilk", "PickPlaceSingle", "Stack", "ToolHang",
     "TwoArmHandover", "TwoArmLift", "TwoArmPegInHole", "TwoArmTransport", "Wipe",
 )  # fmt: skip
-"""The tasks of robosuite 1.5, and ``CubeExp`` of our own."""
+"""The tasks of robosuite 1.5, and Coach's ``CubeExp``."""
 robosuite_robots = ("Baxter", "GR1", "IIWA", "Jaco", "Kinova3", "Panda", "PandaOmron", "Sawyer", "UR5e", "XArm7")
-"""Robots with one or two arms of robosuite 1.5. Others that robosuite knows can be used too."""
+"""Robots of robosuite 1.5 with one or two arms. Other robots of robosuite can be used too."""
 robosuite_controllers = ("JOINT_VELOCITY", "JOINT_TORQUE", "JOINT_POSITION", "OSC_POSITION", "OSC_POSE", "IK_POSE")
-"""Names of the ways in which an arm is controlled."""
+"""Names of robosuite's controllers for an arm."""
 
 DEFAULT_REWARD_SCALES = {"Lift": 2.25}
 """The largest reward of a step, by the name of the level; 1 for other levels."""
@@ -133,7 +133,8 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
     :param robot: the robot, by robosuite's name, or a list of two for tasks with two arms
     :param controller: one of ``robosuite_controllers``; None for the robot's default controller
     :param apply_dr: change cameras, lights and dynamics at random
-    :param dr_every_n_steps_min: smallest number of steps between two random changes; it is drawn for each episode
+    :param dr_every_n_steps_min: smallest number of steps between two random changes; the number is drawn for each
+        episode
     :param dr_every_n_steps_max: largest number of steps between two random changes
     :param use_joint_vel_obs: observe velocities and accelerations too
     :ivar base_parameters: settings that all tasks have
@@ -193,7 +194,7 @@ class RobosuiteEnvironment(SeededEnvironment):
 
     :param base_parameters: this and the other settings are described in ``RobosuiteEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: robosuite is not installed, or a task, robot or controller does not exist
+    :raises CoachError: if robosuite is not installed, or a task, robot or controller does not exist
     """
 
     def __init__(
@@ -268,7 +269,7 @@ class RobosuiteEnvironment(SeededEnvironment):
             self.state_space["camera"] = PlanarMapsObservationSpace(observed["camera"].shape, 0, 255)
 
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
-        # in place, since what places objects holds the same generator
+        # changed in place, because robosuite's other objects hold this generator too
         self._task.rng.bit_generator.state = np.random.default_rng(self._draw_seed()).bit_generator.state
         if self._changes is not None:
             fewest, most = self._changes
@@ -319,10 +320,10 @@ class RobosuiteEnvironment(SeededEnvironment):
 
 
 class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
-    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. It contains zeros; an agent writes the
-    camera's image and the image of its goal into it.
+    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. This observation contains zeros; the
+    agent replaces them by the camera's image and the image of its goal.
 
-    :raises CoachError: no camera is observed
+    :raises CoachError: if no camera is observed
     """
 
     def _read_spaces(self) -> None:
@@ -344,7 +345,7 @@ class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
 def get_robosuite_env_extra_parameters(env_name: str) -> dict[str, Any]:
     """The settings of a task that ``RobosuiteBaseParameters`` does not have, with their defaults.
 
-    :raises CoachError: robosuite is not installed, or the task does not exist
+    :raises CoachError: if robosuite is not installed, or the task does not exist
     """
     others = {*RobosuiteBaseParameters().env_kwargs_dict(), *_OF_THE_ADAPTER}
     parameters = _parameters_of(_task(_import_robosuite(), env_name))
@@ -389,10 +390,10 @@ def _task(suite: Any, name: str) -> Any:
 
 def _robot(suite: Any, robot: Any) -> Any:
     if robot is None:
-        raise CoachError(f"no robot: set env_params.robot to one of {', '.join(robosuite_robots)}")
+        raise CoachError(f"no robot is selected: set env_params.robot to one of {', '.join(robosuite_robots)}")
     for name in [robot] if isinstance(robot, str) else robot:
         if name not in suite.ALL_ROBOTS:
-            advice = did_you_mean(name, list(suite.ALL_ROBOTS)) or f"; such as {', '.join(robosuite_robots)}"
+            advice = did_you_mean(name, list(suite.ALL_ROBOTS)) or f"; it has {', '.join(robosuite_robots)}"
             raise CoachError(f"robosuite has no robot '{name}'{advice}")
     return robot
 
@@ -400,7 +401,7 @@ def _robot(suite: Any, robot: Any) -> Any:
 def _controller(suite: Any, controller: str | None, file: str | None, robot: Any) -> Any:
     """The settings of the robots' controllers; None uses robosuite's defaults.
 
-    :raises CoachError: the controller or the file does not exist
+    :raises CoachError: if the controller or the file does not exist
     """
     if controller is None and file is None:
         return None
@@ -420,10 +421,10 @@ def controller_file(path: str) -> pathlib.Path:
     """The file of a controller's settings. A path in Coach's repository also works in other working directories: the
     file is then found in the installed package.
 
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     ours = _OUR_DIRECTORY / os.path.basename(path)
     for candidate in (pathlib.Path(path), ours if "rl_coach/environments/robosuite" in path else None):
         if candidate is not None and candidate.is_file():
             return candidate
-    raise CoachError(f"no controller settings '{path}': there is no such file")
+    raise CoachError(f"there is no file '{path}' with controller settings")

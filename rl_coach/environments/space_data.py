@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 def space_as_data(space: Any) -> dict[str, Any]:
     """A space as JSON.
 
-    :raises CoachError: agents do not support this kind of space
+    :raises CoachError: if agents do not support this kind of space
     """
     from gymnasium import spaces
 
@@ -37,7 +37,8 @@ def space_as_data(space: Any) -> dict[str, Any]:
 
 
 def _folded(bound: np.ndarray) -> Any:
-    """A bound's numbers as texts, because JSON has no infinity. Equal numbers become one text."""
+    """The numbers of a bound as texts, because JSON has no infinity. If all numbers are equal, the result is one
+    text."""
     if bound.size and np.all(bound == bound.flat[0]):
         return repr(bound.flat[0].item())
     return [repr(number) for number in bound.ravel().tolist()]
@@ -46,7 +47,7 @@ def _folded(bound: np.ndarray) -> Any:
 def space_from_data(data: dict[str, Any]) -> Any:
     """The space from the data of ``space_as_data``.
 
-    :raises CoachError: the data is damaged
+    :raises CoachError: if the data is damaged
     """
     from gymnasium import spaces
 

@@ -63,7 +63,7 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
     :ivar screen_size: height and width of the screen in pixels
     :ivar minimap_size: height and width of the minimap in pixels
     :ivar feature_screen_maps_to_use: indices of the screen's feature maps to observe, in this order
-    :ivar feature_minimap_maps_to_use: the same for the minimap
+    :ivar feature_minimap_maps_to_use: indices of the minimap's feature maps to observe, in this order
     :ivar observation_type: feature maps or colours
     :ivar disable_fog: show the whole map, not only the parts that the player's units see
     :ivar auto_select_all_army: an episode begins with the whole army selected
@@ -112,7 +112,7 @@ class StarCraft2Environment(Environment):
 
     :param screen_size: this and the other settings are described in ``StarCraft2EnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: pysc2 or the game is not installed, or the map does not exist
+    :raises CoachError: if pysc2 or the game is not installed, or the map does not exist
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class StarCraft2Environment(Environment):
         self.action_space.seed(self.seed)
 
     def _highest(self, name: str) -> np.ndarray:
-        """[maps], the largest value of each map, at least 255 because the default filter needs it."""
+        """[maps], the largest value of each map. It is at least 255, because the default filter needs this range."""
         if self.observation_type is StarcraftObservationType.RGB:
             return np.full(3, 255)
         return np.array([max(255, self._features(name)[index].scale - 1) for index in self.maps[name]])
@@ -275,9 +275,9 @@ class StarCraft2Environment(Environment):
 
 
 def _import_pysc2() -> SimpleNamespace:
-    """The parts of pysc2 that are used.
+    """The parts of pysc2 that Coach uses.
 
-    :raises CoachError: pysc2 is not installed, or the installed protobuf refuses its messages
+    :raises CoachError: if pysc2 is not installed, or the installed protobuf refuses its messages
     """
     try:
         with _shuffle_of_python_3_10():
@@ -297,8 +297,8 @@ def _import_pysc2() -> SimpleNamespace:
 
 @contextlib.contextmanager
 def _shuffle_of_python_3_10() -> Iterator[None]:
-    """Let ``random.shuffle`` take the second argument that it had up to Python 3.10: pysc2 4.0 gives it one, for the
-    colours of its pictures, when it is imported."""
+    """Inside this context, ``random.shuffle`` accepts a second argument, as up to Python 3.10. pysc2 4.0 passes this
+    argument when it is imported."""
     if sys.version_info < (3, 11):
         yield
         return

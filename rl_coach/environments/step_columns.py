@@ -74,7 +74,7 @@ class InfoColumns(Mapping[str, np.ndarray]):
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, np.ndarray]:
-        """The columns; without a key in any info an empty dict."""
+        """The columns of the infos; an empty dict if all infos are empty."""
         return cls(rows) if any(rows) else {}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -105,7 +105,7 @@ def masked_where_absent(column: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 
 def _array_of(values: list[Any]) -> np.ndarray:
-    """[N, ...] of numbers of one shape; otherwise [N] of the objects themselves."""
+    """Values as an array: [N, ...] if they are numbers of one shape, otherwise [N] with the values as objects."""
     are_numbers = all(isinstance(value, (int, float, np.generic, np.ndarray)) for value in values)
     if are_numbers and len({np.shape(value) for value in values}) == 1:
         column = np.asarray(values)

@@ -1,4 +1,5 @@
-"""Levels that are vector environments: a function that makes one, or a registration with only a vector entry point."""
+"""Levels that are vector environments: functions that make a vector environment, and ids of Gymnasium with only a
+vector entry point."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     """The Gymnasium environment of a level. A vector environment is made with a single copy.
 
     :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; see there for the other parameters
-    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
+    :raises CoachError: if the level does not exist, a package is missing, or the parameters do not fit
     """
     if render_mode == "rgb_array" and ":" in level:  # before its module is imported, which may import MuJoCo
         draw_without_display()
@@ -71,9 +72,9 @@ def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
 
 
 def checked(level: str, make: MakeVector) -> MakeVector:
-    """The same function with a check of its result.
+    """The function ``make`` with a check of its result.
 
-    :raises CoachError: the result is not a vector environment, or has another number of copies
+    :raises CoachError: if the result is not a vector environment, or has another number of copies
     """
 
     def make_checked(count: int) -> Any:
@@ -83,8 +84,8 @@ def checked(level: str, make: MakeVector) -> MakeVector:
         if made.num_envs != count:
             made.close()
             raise CoachError(
-                f"level '{level}': its function made {made.num_envs} copies where {count} were asked for; it must make "
-                "as many as its argument num_envs says"
+                f"level '{level}': its function made {made.num_envs} copies, but its argument num_envs was {count}: "
+                "it must make num_envs copies"
             )
         return made
 
@@ -104,9 +105,10 @@ def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVec
 
 
 def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
-    """The mode of a vector environment, which decides when it begins the next episode of a copy.
+    """The autoreset mode of a vector environment, which decides when the next episode of a copy begins.
 
-    Gymnasium's own vector environments can also reset single copies in all modes; no action is lost then.
+    The result is DISABLED for Gymnasium's vector environments in the mode NEXT_STEP, because they can also reset single
+    copies, and no action is then lost.
     """
     mode = simulator.metadata.get("autoreset_mode")
     kind: Any = type(simulator)
@@ -161,7 +163,7 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
     """The last observation and info of an episode, if the same step also began the copy's next episode.
 
     :param infos: the infos of the vector environment
-    :raises CoachError: the infos have no ``final_obs``
+    :raises CoachError: if the infos have no ``final_obs``
     """
     if "final_obs" not in infos:
         raise CoachError(
@@ -182,7 +184,7 @@ def _follow_rows(final: Any, index: int) -> Any:
 
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
-    """The info of one copy: its values in the arrays. ``_NAME`` is True for copies with a ``NAME``."""
+    """The info of one copy: its row of each array. The array ``_NAME`` is True for copies with a ``NAME``."""
     infos = with_joined_masks(infos)
     return {
         name: column[index]
@@ -195,8 +197,8 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
 
 
 def with_joined_masks(infos: Any) -> Any:
-    """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, they may be a
-    list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions. Other infos are
+    """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, the masks may be
+    a list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions. Other infos are
     returned unchanged."""
     masks = infos.get(ACTION_MASK) if isinstance(infos, Mapping) else None
     if isinstance(masks, tuple):

@@ -34,8 +34,8 @@ from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
 _AUTORESET_MODES = ("disabled", "next_step", "same_step")
-_OBSERVATION = "observation"  # of environments whose observations have no names
-_SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
+_OBSERVATION = "observation"  # the name of an observation that the environment does not name
+_SPECS = "rl_coach.own_loop.specs"  # not imported above, because it imports this module
 
 
 class Agent:
@@ -59,7 +59,7 @@ class Agent:
     :param definition: the arguments of ``make_agent``, for ``save``
 
     :ivar graph_manager: the graph
-    :ivar updates_itself: ``observe`` makes the updates that are due
+    :ivar updates_itself: True if ``observe`` makes the updates that are due
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Agent:
         :param kwargs: keys that replace keys of ``spec``
         :param additions: further keys, such as ``states`` and ``actions`` of TensorForce or ``state_space`` and
             ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
-        :raises CoachError: the specification is wrong, or has a key that Coach does not support
+        :raises CoachError: if the specification is wrong, or has a key that Coach does not support
         """
         agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
         return agent
@@ -130,11 +130,11 @@ class Agent:
 
     @property
     def autoreset_mode(self) -> str | None:
-        """Gymnasium's ``AutoresetMode`` of your vector environment: ``"disabled"`` if your loop resets it,
-        ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` refuses a state if it shows that the
-        environment resets itself.
+        """Gymnasium's ``AutoresetMode`` of your vector environment: ``"next_step"`` or ``"same_step"``; or
+        ``"disabled"`` if the environment does not reset itself. With None, the default, ``act`` raises an error if a
+        state shows that the environment resets itself.
 
-        :raises CoachError: the mode does not exist
+        :raises CoachError: if the mode does not exist
         """
         return self._autoreset_mode
 
@@ -147,7 +147,7 @@ class Agent:
 
     @property
     def _environments(self) -> list[FedEnvironment]:
-        """The environments that are fed in the present phase."""
+        """The environments of the user's loop in the present phase."""
         if self._level.has_one_episode:
             return [self._level.active_environment]
         return self._level.environment.copies
@@ -164,14 +164,14 @@ class Agent:
         """Choose an action for the present state of your environment, or of several of them.
 
         :param states: the state of one environment; with several environments [N, ...], a dict of arrays, or a list
-        :param env_ids: the names of the environments of the states; None for all environments. A single name has a
-            single state
+        :param env_ids: the names of the environments of the states; None for all environments. With a single name,
+            ``states`` is a single state
         :param deterministic: choose the policy's best action, without exploration
         :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
             vector environment
         :return: the action in the form of your environment; with several environments a list
-        :raises CoachError: a state has a wrong form, the last action has no answer yet, or the state differs from the
-            state that ``observe`` received
+        :raises CoachError: if a state has a wrong form, the last action has no answer yet, or the state differs from
+            the state that ``observe`` received
         """
         indices, given, about = self._given(states, env_ids, infos)
         if self._evaluation_rewards is None:
@@ -181,7 +181,7 @@ class Agent:
         for index in indices:
             fed = environments[index].fed
             if not environments[index].is_fed and not self._episode_is_over(index):
-                self._leave(index)  # which ``learn`` left in its simulator
+                self._leave(index)  # an episode that ``learn`` left in its simulator
             if fed.action is not None and fed.deferred is None:
                 raise CoachError(f"{self._places.name(index)} has not answered the last action: call observe first")
         self._take_deferred({i: (given[i], about[i]) for i in indices if environments[i].fed.deferred is not None})
@@ -197,9 +197,10 @@ class Agent:
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
     ) -> list[int]:
-        """The environments that act. An environment that begins an episode in its next step ignores the action.
+        """The environments in which the agent acts now. The others begin an episode in their next step, and ignore the
+        action of this step.
 
-        :raises CoachError: an environment resets itself, and ``autoreset_mode`` does not say when
+        :raises CoachError: if an environment resets itself, and ``autoreset_mode`` does not say when
         """
         if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
             return indices
@@ -209,20 +210,20 @@ class Agent:
             raise CoachError(
                 f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
                 f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
-                f"'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
+                f"'same_step', as its metadata says; otherwise call its reset, and set autoreset_mode to 'disabled'"
             )
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]
 
     def _given(self, states: Any, env_ids: Any, infos: Any) -> tuple[list[int], dict[int, Any], dict[int, Any]]:
-        """Places of environments; their states and infos, once their form is known to be right."""
+        """The numbers of the environments, their states and their infos, after a check of their form."""
         indices = self._indices(env_ids)
         environments = self._environments
         if not self._is_batch(env_ids):
             given, about = {indices[0]: states}, {indices[0]: infos or {}}
         else:
             count, are_tuples = len(indices), self._observes_tuples
-            infos = with_joined_masks(infos)  # once, and not for each environment
+            infos = with_joined_masks(infos)  # once for all environments
             given = {index: row_of_states(states, number, count, are_tuples) for number, index in enumerate(indices)}
             about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
@@ -268,7 +269,7 @@ class Agent:
                 core.parallel.enter(index)
                 chosen[index] = core.act(self._best_action())
         if None in chosen.values():
-            raise CoachError(f"agent '{core.name}' does not act: it learns from its memory alone")
+            raise CoachError(f"agent '{core.name}' does not act: it only learns from its memory")
         return cast(dict[int, ActionInfo], chosen)
 
     def _best_action(self) -> ActionType:
@@ -280,13 +281,13 @@ class Agent:
             )
         description = core.policy_description()
         if description is None:
-            raise CoachError(f"agent '{core.name}' does not define its best action (policy_description)")
+            raise CoachError(f"agent '{core.name}' does not define its best action: its policy_description is None")
         network, state = core.networks[description.network].online_network, core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
         inputs = core.prepare_batch_for_inference(filtered, description.network)
         outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
-        if core.stores_recurrent_states:  # the agent shows the network the state itself then
+        if core.stores_recurrent_states:  # the agent then passes the recurrent state to the network
             network.recurrent_state = before
         mask = core.spaces.action_mask(state)
         masks = None if mask is None else np.asarray(mask)[None]
@@ -315,11 +316,11 @@ class Agent:
         :param env_ids: as for ``act``
         :param infos: as for ``act``. In a vector environment with the autoreset mode ``same_step``, they contain the
             last states of episodes as ``final_obs``
-        :raises CoachError: there was no action, a state or reward has a wrong form, or the last state of a truncated
+        :raises CoachError: if there was no action, a state or reward has a wrong form, or the last state of a truncated
             episode is missing, so that its value cannot be computed
         """
         if self._evaluation_rewards is None:
-            self.graph_manager.enter_phase()  # of an agent that was loaded between action and answer
+            self.graph_manager.enter_phase()  # the agent may have been loaded after the action
         indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
         answers, are_tuples = {}, self._observes_tuples
@@ -345,14 +346,14 @@ class Agent:
     def _last_of_episode(self, index: int, number: int, state: Any, infos: Any, info: Any) -> tuple[Any, Any]:
         """The last state of an episode, and its info. :param number: the environment's row in ``infos``
 
-        :raises CoachError: ``state`` is the first one of the next episode, and the last one is missing
+        :raises CoachError: if ``state`` is the first state of the next episode, and the last state is missing
         """
         if isinstance(infos, Mapping) and "final_obs" in infos:
             return final_of(infos, number)
         if self._autoreset_mode == "same_step":
             raise CoachError(
                 f"the last state of the episode of {self._places.name(index)} is missing: give observe the infos of "
-                "your vector environment, which have it as 'final_obs'"
+                "your vector environment, which contain this state as 'final_obs'"
             )
         return state, info
 
@@ -384,7 +385,8 @@ class Agent:
             self._take(answers)
 
     def _take(self, answers: dict[int, tuple[Any, ...]]) -> None:
-        """Process answers. An answer without its next state waits, unless its episode has terminated."""
+        """Process the answers. An answer without its next state waits for this state, unless its episode has
+        terminated."""
         environments, level = self._environments, self._level
         responses = {}
         for index, (next_state, reward, terminated, truncated, info) in answers.items():
@@ -418,16 +420,16 @@ class Agent:
             graph.occasionally_save_checkpoint()
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
-        """Learn now: make a phase of updates from the memory, or one update on a batch. The next phase of the
-        algorithm's schedule is counted from here.
+        """Learn now: make a phase of updates from the memory, or one update on a batch. The algorithm counts the steps
+        to its next training phase from this call.
 
         :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, in the
             form of your environment. Optional ``importance_weights`` [B] weight the losses of the rows. None learns
             from the memory
         :return: the loss; 0 if there is no experience to learn from yet. With a batch, the result is a ``Loss``, which
             also has the loss of each row
-        :raises CoachError: a batch was given, but the agent only learns from its newest episodes; a column is missing
-            or unknown; or a value does not belong to its space
+        :raises CoachError: if a batch was given, but the agent only learns from its newest episodes; a column is
+            missing or unknown; or a value does not belong to its space
         """
         graph, core = self.graph_manager, self._core
         counts = graph.total_steps_counters[RunPhase.TRAIN]
@@ -468,7 +470,7 @@ class Agent:
         :param callback: a ``Callback``; a function that is called with the agent after each evaluation, and ends the
             training by returning False; or a list of these
         :return: this agent
-        :raises CoachError: the agent was made from spaces, without an environment
+        :raises CoachError: if the agent was made from spaces, without an environment
         """
         graph = self.graph_manager
         if not self._environments[0].has_simulator:
@@ -486,15 +488,15 @@ class Agent:
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them. Steps and updates are not counted.
 
-        If a step does not begin in the next state of the last step, a new episode begins. A warning reports the number
-        of these cases. An unfinished last episode counts as truncated. Filters compute their statistics from all steps
-        before the first step is stored.
+        If a step does not begin in the next state of the previous step, a new episode begins. A warning reports the
+        number of these cases. An unfinished last episode counts as truncated. Filters compute their statistics from all
+        steps before the first step is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step
         :return: number of steps stored
-        :raises CoachError: the agent only learns from its own steps; a column is missing, unknown or has a wrong form;
-            a value does not belong to its space; or a filter needs the steps in order, and they are not
+        :raises CoachError: if the agent only learns from its own steps; a column is missing, unknown or has a wrong
+            form; a value does not belong to its space; or a filter needs the steps in order, and they are not
         """
         return recorded_steps.store(self._core, self._environments[0], data)
 
@@ -557,7 +559,7 @@ class Agent:
         :return: the list of the total rewards of the episodes that ended
         """
         if self._evaluation_rewards is not None:
-            raise CoachError("an evaluation is in progress already")
+            raise CoachError("an evaluation is already in progress: end it first")
         with self.graph_manager.evaluation() as rewards:
             self._evaluation_rewards = rewards
             try:
@@ -594,7 +596,7 @@ class Agent:
     def set_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
         """Set the weights from ``get_weights``, also in target networks.
 
-        :raises CoachError: a network or a shape does not fit; the agent is unchanged then
+        :raises CoachError: if a network or a shape does not fit; the agent is unchanged then
         """
         networks = self._core.networks
         present = self.get_weights()
@@ -632,7 +634,7 @@ class Agent:
         :param path: the directory
         :param arguments: saved arguments of ``make_agent`` to change; arguments that cannot be saved, such as an
             environment that is an object, must be given again
-        :raises CoachError: the directory has no checkpoint, it is damaged, or an argument is missing
+        :raises CoachError: if the directory has no checkpoint, it is damaged, or an argument is missing
         """
         definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         if "spec" in definition:
@@ -691,22 +693,22 @@ def make_agent(
     :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
-    :param seed: seed of all random numbers, so that the agent is repeatable; None draws a seed
+    :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
     :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
-    :param experiment_path: directory for signals and checkpoints; None writes none
+    :param experiment_path: directory for signals and checkpoints; None writes no files
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
         parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
     if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
         raise CoachError(f"num_envs must be the number of your environments, 1 or more, not {num_envs!r}")
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
-        raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
+        raise CoachError(f"env_ids must name each of the {num_envs} environments once, not {env_ids!r}")
     chosen = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
@@ -737,7 +739,7 @@ _GivenCallback: TypeAlias = Callback | Callable[[Agent], Any]
 
 
 class _AfterEvaluations(Callback):
-    """Calls a function after each evaluation, and stops where it returns False."""
+    """Calls a function after each evaluation, and ends the training if the function returns False."""
 
     def __init__(self, agent: Agent, function: Callable[[Agent], Any]):
         self._agent, self._function = agent, function

@@ -65,9 +65,9 @@ SINGLE = ""
 
 
 def part_of_space(space: Any) -> Part:
-    """The part for a Gymnasium space.
+    """The state or action that a Gymnasium space describes.
 
-    :raises CoachError: the kind of space is not supported
+    :raises CoachError: if the kind of space is not supported
     """
     import gymnasium
 
@@ -93,7 +93,7 @@ def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
 
     :param given: the space, or a description of states
     :param parts_of: reads the parts of a description
-    :raises CoachError: there are no states
+    :raises CoachError: if there are no states
     """
     import gymnasium
 
@@ -126,7 +126,7 @@ def with_bounds(parts: Parts) -> Parts:
         low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))
         found[name] = replace(part, low=_row(low), high=_row(high))
         if not np.array_equal([low, high], [part.lows, part.highs]):
-            logger.warning("this algorithm needs bounds of actions: an action without bounds is from -1 to 1")
+            logger.warning("this algorithm needs bounded actions: an action without bounds gets the bounds -1 and 1")
     return found
 
 
@@ -135,8 +135,8 @@ class Actions:
     environment, which may have several named actions.
 
     :param parts: the actions by name; the name ``SINGLE`` means one action that is not in a dict
-    :param as_numbers: choices are continuous numbers for the agent, which are rounded down
-    :raises CoachError: there are no actions
+    :param as_numbers: the agent has continuous numbers instead of choices; they are rounded down
+    :raises CoachError: if there are no actions
 
     :ivar space: the Gymnasium space of the agent's actions
     """
@@ -179,9 +179,9 @@ class Actions:
         return tuple(found.values()) if 0 in found else found.get(SINGLE, found)
 
     def from_user(self, action: Any) -> Any:
-        """The point of the agent's space for an action of the user's environment.
+        """The action of the user's environment in the agent's form, a point of ``space``.
 
-        :raises CoachError: an action is missing, has a wrong shape, or is not a number or choice
+        :raises CoachError: if an action is missing, has a wrong shape, or is not a number or choice
         """
         columns, is_tuple = [], isinstance(action, (tuple, list))
         names = range(len(action)) if is_tuple else action if isinstance(action, Mapping) else ()
@@ -198,7 +198,7 @@ class Actions:
                 )
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
-            else:  # the middle of the numbers that are rounded to the choice
+            else:  # the middle of all numbers that are rounded to the choice
                 columns.append(values.astype(np.float32) + np.float32(0.5 * part.is_choice))
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
@@ -207,13 +207,13 @@ class Actions:
         """The action with given values: a dict by name, or one value for the only action. An action without a value
         gets the allowed number nearest to 0.
 
-        :raises CoachError: an action does not exist, or a value is not allowed for it
+        :raises CoachError: if an action does not exist, or a value is not allowed for it
         """
         named = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(self.parts, given)
         if SINGLE in self.parts and len(named) == 1:
             named = {SINGLE: next(iter(named.values()))}
         if unknown := [name for name in named if name not in self.parts]:
-            raise CoachError(f"the spec's '{where}' has no {shown(unknown[0])}; there is {', '.join(self.parts)}")
+            raise CoachError(f"the spec's '{where}' has {shown(unknown[0])}; the actions are {', '.join(self.parts)}")
         found = {}
         for name, part in self.parts.items():
             low, high = part.lows.reshape(part.shape), part.highs.reshape(part.shape)
@@ -246,7 +246,7 @@ class Actions:
     def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
         """The actions from the result of ``as_data``.
 
-        :raises CoachError: the data are damaged
+        :raises CoachError: if the data are damaged
         """
         try:
             parts = {

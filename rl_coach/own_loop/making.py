@@ -27,12 +27,12 @@ def make_graph(
     task: TaskParameters,
     writes_files: bool,
 ) -> OwnLoopGraphManager:
-    """The created graph of an agent.
+    """Create the graph of an agent.
 
     :param parameters: the parameters of the agent
     :param settings: settings of the algorithm, by name
     :param writes_files: write signals and checkpoints, in the task's directory
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
     schedule = SimpleScheduleWithoutEvaluation()
     schedule.heatup_steps = EnvironmentSteps(heatup_steps)
@@ -50,7 +50,7 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
     """The parameters of an algorithm.
 
     :param algorithm: see ``make_agent``
-    :raises CoachError: the algorithm does not exist, or its agent cannot act in a user's loop
+    :raises CoachError: if the algorithm does not exist, or its agent cannot act in a user's loop
     """
     if isinstance(algorithm, str):
         algorithm = _imported(algorithm) if ":" in algorithm else find_algorithm(algorithm).parameters
@@ -71,8 +71,9 @@ def _imported(path: str) -> Any:
 
 
 def make_task(framework: str, seed: int | None, num_devices: int | None, experiment_path: str | None) -> TaskParameters:
-    """
-    :raises CoachError: the framework does not exist
+    """The task parameters of an own loop.
+
+    :raises CoachError: if the framework does not exist
     """
     if framework not in Frameworks.__members__:
         suggestion = did_you_mean(framework, Frameworks.__members__)

@@ -10,7 +10,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class Places:
-    """The numbers of environments by their names.
+    """Finds the numbers of environments by their names.
 
     :param names: the names of the environments, in order
     """
@@ -31,7 +31,7 @@ class Places:
         """The numbers of environments.
 
         :param env_ids: a list of names, or one name; None for all
-        :raises CoachError: an environment does not exist, or is named twice
+        :raises CoachError: if an environment does not exist, or is named twice
         """
         if env_ids is None:
             return list(range(len(self._names)))

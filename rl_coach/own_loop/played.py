@@ -10,14 +10,14 @@ from rl_coach.own_loop.agent import Agent
 from rl_coach.utils import CoachError
 
 TRUNCATED = "TimeLimit.truncated"
-"""Key of the info of an environment that answers with one flag: its episode was cut by a limit."""
+"""Key of the info that is True if a limit ended the episode, in environments without a flag ``truncated``."""
 
 
 def gymnasium_environment(level: str, visualize: bool) -> Any:
     """The environment of a Gymnasium level, made as for presets. Old names of levels are accepted.
 
     :param visualize: show it in a window
-    :raises CoachError: the level does not exist, or a package is missing
+    :raises CoachError: if the level does not exist, or a package is missing
     """
     from rl_coach.environments.vector_levels import make_simulator
 
@@ -30,10 +30,10 @@ class PlayedEnvironment:
     :param environment: a Gymnasium environment; or an object with ``reset() -> state`` and ``execute(action) -> (state,
         terminal, reward)``; or an object with ``state_space``, ``reset() -> state`` and ``step(action) -> (state,
         reward, terminal, info)``
-    :param seed: the seed of its first episode, if the environment can be seeded
-    :raises CoachError: the environment has neither ``step`` nor ``execute``
+    :param seed: the seed of the first episode, if the environment can be seeded
+    :raises CoachError: if the environment has neither ``step`` nor ``execute``
 
-    :ivar frames: number of actions that it has executed, repetitions included
+    :ivar frames: number of actions that the environment has executed, repetitions included
     """
 
     def __init__(self, environment: Any, seed: int):
@@ -88,7 +88,7 @@ class Episode:
     :param total: the sum of the rewards
     :param timesteps: number of actions
     :param is_over: True if the episode has ended
-    :param duration: seconds from its beginning to the last action
+    :param duration: seconds from the beginning of the episode to the last action
     """
 
     state: Any
@@ -100,7 +100,7 @@ class Episode:
     _began: float = field(default_factory=time.perf_counter)
 
     def take(self, state: Any, reward: float, is_over: bool) -> None:
-        """Add the answer to an action."""
+        """Add the environment's answer to an action."""
         self.state, self.reward, self.is_over = state, reward, is_over
         self.total += reward
         self.timesteps += 1
@@ -159,8 +159,9 @@ class Loop:
 
 
 def positive(name: str, value: int) -> int:
-    """
-    :raises CoachError: a number is below 1
+    """The number itself.
+
+    :raises CoachError: if the number is below 1
     """
     if value < 1:
         raise CoachError(f"{name} must be 1 or more, not {value}")

@@ -97,8 +97,8 @@ logger = logging.getLogger("rl_coach")
 
 # settings that all agents have
 
-_MACHINE = unused("device, sessions and Ray's processes are those of this process and of coach's flags")
-_HERE = unused("give experiment_path, which writes signals and checkpoints")
+_MACHINE = unused("the agent runs in this process, on its devices")
+_HERE = unused("set experiment_path instead, which writes signals and checkpoints")
 
 
 def _set_seed(definition: Definition, seed: int) -> None:
@@ -128,8 +128,8 @@ COMMON = [
         "execution_spec.enable_timeline", "execution_spec.trace_enabled", "execution_spec.distributed_spec",
         "execution_spec.device_map", "execution_spec.enable_profiler",
     ),
-    *unused("networks here know the state of their own recurrent layers")("internal_states_space"),
-    *unused("an agent here is always built", True)("auto_build"),
+    *unused("the agent itself keeps the state of its recurrent layers")("internal_states_space"),
+    *unused("Coach builds an agent when it creates the agent", True)("auto_build"),
     Row("name", (), anything),
 ]  # fmt: skip
 
@@ -141,7 +141,7 @@ UPDATES = [
 
 
 def _network(definition: Definition, fields: Fields, network: str = "main") -> Stack | None:
-    """The layers of ``network_spec``, which ``policy_spec`` may hold."""
+    """The layers of ``network_spec``, which may be a part of ``policy_spec``."""
     policy = fields.fields("policy_spec")
     own, inner = fields.get("network_spec"), None if policy is None else policy.get("network_spec")
     if own is not None and inner is not None:
@@ -156,7 +156,7 @@ def _policy_spec(fields: Fields) -> Fields:
     policy = fields.fields("policy_spec") or Fields({}, "policy_spec")
     policy.choice("type", ("policy", "dueling_policy", "shared_value_function_policy"))
     policy.get("scope")
-    left_out(policy, "deterministic", "get_action(use_exploration=False) acts so")
+    left_out(policy, "deterministic", "use get_action(use_exploration=False) instead")
     return policy
 
 
@@ -180,8 +180,8 @@ VALUES = [
     Row("update_spec.batch_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
     *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("exploration_spec.epsilon_spec", lambda definition, given: _explore(definition, given), anything),
-    *refused("an agent that learns values of choices explores by epsilon alone")("exploration_spec.noise_spec"),
-    *unused("update returns the loss")("store_last_memory_batch", "store_last_q_table"),
+    *refused("an agent that learns Q-values explores with epsilon only")("exploration_spec.noise_spec"),
+    *unused("update returns only the loss")("store_last_memory_batch", "store_last_q_table"),
 ]  # fmt: skip
 
 
@@ -215,9 +215,9 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     if adapter is not None:
         is_dueling = "dueling" in (adapter.choice("type", ("dueling-action-adapter", "action-adapter")) or "")
         for name in ("units_state_value_stream", "units_advantage_stream"):
-            left_out(adapter, name, "the streams of a dueling head have sizes of their own")
-    left_out(policy, "units_state_value_stream", "the streams of a dueling head have sizes of their own")
-    left_out(policy, "action_adapter_spec", "the streams of a dueling head have sizes of their own")
+            left_out(adapter, name, "Coach's dueling head sets the sizes of its streams itself")
+    left_out(policy, "units_state_value_stream", "Coach's dueling head sets the sizes of its streams itself")
+    left_out(policy, "action_adapter_spec", "Coach's dueling head sets the sizes of its streams itself")
     head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
@@ -240,7 +240,7 @@ def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | N
 
 
 def _critic(definition: Definition, fields: Fields, stack: Stack | None, network: str = "main") -> None:
-    """A critic. It has the policy's layers and optimizer here."""
+    """Set the critic. In Coach, the critic has the layers and the optimizer of the policy."""
     given = fields.get("value_function_spec")
     if given is not None:
         layers = stack_of(given, "value_function_spec", LAYERS)
@@ -248,11 +248,11 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
         if stack is None:
             put_stack(definition, network, layers, "value_function_spec")
         elif layers != stack:
-            left_out(fields, "value_function_spec", "a network of its own has the layers of 'network_spec' here")
+            left_out(fields, "value_function_spec", "Coach's critic has the layers of 'network_spec'")
     own = Definition(definition.parameters, space=definition.space)
     set_optimizer(own, fields.fields("value_function_optimizer_spec"), [network])
     if any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "value_function_optimizer_spec", "policy and critic have one optimizer: 'optimizer_spec'")
+        left_out(fields, "value_function_optimizer_spec", "policy and critic use the same optimizer, 'optimizer_spec'")
 
 
 POLICY = [
@@ -260,14 +260,14 @@ POLICY = [
     *UPDATES,
     Row("weight_entropy", "algorithm.beta_entropy", first_value),
     Row("gae_lambda", "algorithm.gae_lambda", number(0, 1)),
-    *unused("a policy explores by itself")("exploration_spec"),
+    *unused("the agent explores with random actions of its policy")("exploration_spec"),
 ]
 
 
 def _complete_policy(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _policy_spec(fields)
-    memory = fields.fields("memory_spec")  # of the newest episodes
+    memory = fields.fields("memory_spec")  # stores only the newest episodes
     if memory is not None:
         memory.choice("type", ("ring_buffer", "fifo_queue"))
         definition.set_memory_of_phases(memory.whole("capacity"))
@@ -290,7 +290,7 @@ PPO = [
     *POLICY,
     Row("clip_ratio", _set_clip, lambda value, where: schedule_of(value, where, 1e-6)),
     Row("value_function_clipping", "algorithm.clip_value_using_epsilon", number(1e-9)),
-    *unused("this PPO standardizes advantages always", True)("standardize_advantages"),
+    *unused("Coach's PPO always standardizes advantages", True)("standardize_advantages"),
     Row("update_spec.sample_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
     *unused("ppo has no target network")("update_spec.sync_interval"),
 ]
@@ -303,7 +303,7 @@ def _complete_ppo(definition: Definition, fields: Fields) -> None:
     mode, batch = update.choice("update_mode", ("time_steps", "episodes")), update.whole("batch_size", high=10**7)
     every, iterations = update.whole("update_interval"), update.whole("num_iterations", high=10**6)
     if mode != "episodes" and unit is EnvironmentSteps and batch is not None and every not in (None, batch):
-        left_out(update, "update_interval", f"ppo learns once what it played: it plays {batch} steps")
+        left_out(update, "update_interval", f"ppo learns after every {batch} steps (batch_size)")
     if (batch or every) is not None:
         definition.set("algorithm.num_consecutive_playing_steps", unit(int(batch or every or 1)))
     sample = update.get("sample_size")
@@ -314,10 +314,10 @@ def _complete_ppo(definition: Definition, fields: Fields) -> None:
 
 ACTOR_CRITIC = [
     *POLICY,
-    *unused("actor_critic learns once batch_size is played")(
+    *unused("actor_critic learns each time batch_size is reached")(
         "update_spec.update_interval", "update_spec.sync_interval"
     ),
-    *unused("advantages are taken as they are")("standardize_advantages"),
+    *unused("actor_critic does not standardize advantages")("standardize_advantages"),
 ]
 
 
@@ -349,12 +349,12 @@ IMPALA = [
     Row("update_spec.batch_size", "algorithm.segments_per_update", whole(1, 10**6)),
     Row("weight_baseline", _weigh_head(0), number(0, 1e6)),
     Row("weight_pg", _weigh_head(1), number(0, 1e6)),
-    *unused("network_spec says the layers", "large")("architecture"),
+    *unused("network_spec defines the layers", "large")("architecture"),
     Row("environment_spec", (), Fields),  # SingleIMPALAAgent reads it when it plays
-    *unused("your loop has the environments: num_envs")("num_workers", "visualize"),
-    *unused("segments go into the update without a queue")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
-    *unused("add them to the states")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
-    *unused("impala learns once its segments are played")("update_spec.update_mode", "update_spec.update_interval"),
+    *unused("your loop steps the environments: set num_envs instead")("num_workers", "visualize"),
+    *unused("Coach's impala needs no queue for its segments")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
+    *unused("add them to the states instead")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
+    *unused("impala learns after every batch_size segments")("update_spec.update_mode", "update_spec.update_interval"),
     *unused("impala has no target network")("update_spec.sync_interval"),
 ]
 
@@ -375,8 +375,8 @@ SAC = [
     ),
     *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("update_spec.num_iterations", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
-    *unused("a policy explores by itself")("exploration_spec"),
-    *unused("choices are numbers that are rounded down")("gumbel_softmax_temperature"),
+    *unused("the agent explores with random actions of its policy")("exploration_spec"),
+    *unused("Coach's sac rounds continuous actions down to choices")("gumbel_softmax_temperature"),
 ]  # fmt: skip
 
 
@@ -391,7 +391,7 @@ def _set_temperature(definition: Definition, alpha: float) -> None:
 
 def _optimize_temperature(definition: Definition, given: Any) -> None:
     name = "alpha_optimizer_spec"
-    if given is False:  # the temperature stays
+    if given is False:  # the temperature is constant
         temperature: Any = definition.parameters.network_wrappers.pop("temperature")
         definition.set("algorithm.temperature", math.exp(temperature.trained["log_temperature"]))
     else:
@@ -401,14 +401,14 @@ def _optimize_temperature(definition: Definition, given: Any) -> None:
 def _complete_sac(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "policy")
     if stack is not None and stack.cells is not None:
-        raise CoachError("the spec's 'network_spec': the critics of sac have no state, so its policy has no LSTM")
+        raise CoachError("the spec's 'network_spec': sac does not support an LSTM")
     _policy_spec(fields)
     given = fields.get("value_function_spec")
     critics = stack if given is None else stack_of(given, "value_function_spec", LAYERS)
     q = definition.parameters.network_wrappers["q"]
     if critics is not None:
         if critics.cells is not None:
-            raise CoachError("the spec's 'value_function_spec' has no LSTM for sac")
+            raise CoachError("the spec's 'value_function_spec': sac does not support an LSTM")
         if critics.units:
             _critic_head(definition).network_layers_sizes = tuple(critics.units)
         put_stack(definition, "q", Stack(critics.convolutions, [], None, critics.by_name), "value_function_spec")
@@ -421,7 +421,7 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
         {"replay": False, "replay_memory": False, "replay_buffer": False, "prioritized_replay": None},
     )
     if (fields.at("memory_spec.type")[0] or "").startswith("prioritized"):
-        left_out(fields, "memory_spec", "sac samples uniformly: its losses have no priorities")
+        left_out(fields, "memory_spec", "sac samples without priorities")
     set_optimizer(definition, fields.fields("optimizer_spec"), ["policy"])
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
@@ -439,7 +439,7 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
 
 
 _impala = Algorithm(made_of("IMPALA"), IMPALA, _complete_policy)
-_DOUBLE = Row("double_q", (), only("it is double", True))
+_DOUBLE = Row("double_q", (), only("the agent always uses double Q-learning", True))
 
 
 FAMILY = Family(
@@ -452,8 +452,8 @@ FAMILY = Family(
             [
                 *VALUES, _DOUBLE, *DEMONSTRATIONS,
                 Row("demo_memory_spec.type", (), choice(REPLAY)),
-                *unused("demonstrations stay for ever")("demo_memory_spec.capacity"),
-                *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
+                *unused("the memory keeps all demonstrations")("demo_memory_spec.capacity"),
+                *unused("priorities decide the share of demonstrations in a batch")("demo_sample_ratio"),
             ],
             _complete_values,
         ),
@@ -496,7 +496,7 @@ def _given(*names: str) -> dict[str, Callable[[Any], Any]]:
 
 
 def _part_of(kind: type[Component], key: str) -> Callable[[Any], Any]:
-    """An attribute that is a part by its specification; None without it."""
+    """An attribute that is made from the specification at ``key``; None without this key."""
 
     def made(agent: Any) -> Any:
         given = agent.spec.document.get(key)
@@ -506,7 +506,7 @@ def _part_of(kind: type[Component], key: str) -> Callable[[Any], Any]:
 
 
 def _buffer(column: str) -> Callable[[Any], Any]:
-    """An attribute with a column of the episode in progress of each environment."""
+    """An attribute with one column of the episodes in progress, by environment."""
     return lambda agent: {
         name: [getattr(one, column) for one in agent._transitions(index)] for index, name in enumerate(agent.env_names)
     }
@@ -565,9 +565,9 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "terminals_buffer": _buffer("terminated"),
     "internals_buffer": lambda agent: {name: [] for name in agent.env_names},
 }  # fmt: skip
-_RULES = "the update is a rule of rl_coach/agents/rules; get_td_loss gives the loss of a batch"
-_GRAPH = "there is no graph to define; override a method of the agent, or write an update rule"
-_WEIGHTS = "get_policy_weights and set_policy_weights"
+_RULES = "losses are update rules in rl_coach/agents/rules; get_td_loss returns the loss of a batch"
+_GRAPH = "Coach has no graph to define; override a method of the agent, or write an update rule"
+_WEIGHTS = "use get_policy_weights and set_policy_weights"
 _OF_GRAPHS = {
     **dict.fromkeys(("loss_function",), _RULES),
     **dict.fromkeys(
@@ -576,39 +576,39 @@ _OF_GRAPHS = {
         _GRAPH,
     ),
     **dict.fromkeys(("vars_merger", "vars_splitter"), _WEIGHTS),
-    **dict.fromkeys(("merger", "splitter"), "observe, update and import_observations take dicts of columns"),
-    "policy": f"get_action, {_WEIGHTS} are methods of the agent; Policy is a policy alone",
-    "value_function": f"{_WEIGHTS} have its weights, too; ValueFunction is one alone",
+    **dict.fromkeys(("merger", "splitter"), "observe, update and import_observations accept dicts of columns"),
+    "policy": f"{_WEIGHTS}, or get_action of the agent; Policy is a policy without an agent",
+    "value_function": f"{_WEIGHTS} for its weights; ValueFunction is a value function without an agent",
 }  # fmt: skip
-_SPECS = "a specification is checked when an agent is made of it"
+_SPECS = "Coach checks a specification when it creates the agent"
 __getattr__ = without_meaning(
     "RLgraph",
     {
         **dict.fromkeys(("PPOLossFunction", "IMPALALossFunction", "DQNLossFunction", "LossFunction"), _RULES),
         **dict.fromkeys(("GraphBuilder", "GraphExecutor", "rlgraph_api", "Specifiable"), _GRAPH),
         **dict.fromkeys(
-            ("DictMerger", "ContainerMerger", "ContainerSplitter", "DictSplitter"), "dicts of columns need no merger"
+            ("DictMerger", "ContainerMerger", "ContainerSplitter", "DictSplitter"), "pass dicts of columns instead"
         ),
         **dict.fromkeys(("parse_execution_spec", "parse_observe_spec", "parse_update_spec"), _SPECS),
-        **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent keeps its segments itself"),
+        **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent stores its segments itself"),
         **dict.fromkeys(
             ("RayExecutor", "RayWorker", "ApexExecutor", "SyncBatchExecutor"),
-            "coach -dc --orchestrator ray runs presets there",
+            "coach -dc --orchestrator ray runs presets on Ray",
         ),
         **dict.fromkeys(
             ("MLAgentsEnv", "DeepmindLabEnv", "ViZDoomEnv"),
             "give agent and worker an environment with state_space, action_space, reset and step",
         ),
-        "DADSWorker": "Coach has no DADS",
-        "get_backend": "the framework is the one that the process runs, or the argument framework",
-        "ActionAdapter": "a policy has the head of its action space",
+        "DADSWorker": "Coach does not have the algorithm DADS",
+        "get_backend": "select the framework with the agent's argument framework",
+        "ActionAdapter": "the action space selects the head of a policy",
     },
     __name__,
 )  # fmt: skip
 
 
 class RLgraphAgent(SpecAgent):
-    """An agent with RLgraph's methods. It has the methods of ``Agent``, too; ``observe`` is RLgraph's.
+    """An agent with RLgraph's methods. It also has the methods of ``Agent``, but ``observe`` has RLgraph's arguments.
 
     Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. You need not declare names of
     environments: each new name becomes the next environment of ``num_envs``.
@@ -648,7 +648,7 @@ class RLgraphAgent(SpecAgent):
             (always None) and ``"used_exploration"``
         :return: the action in the form of your environment; for several states [N, ...] or a list of dicts. With
             ``extra_returns``, a tuple of the action and these values
-        :raises CoachError: an argument asks for a value that is not supported
+        :raises CoachError: if an argument asks for a value that is not supported
         """
         refuse_internals(internals)
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
@@ -690,9 +690,9 @@ class RLgraphAgent(SpecAgent):
         return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
-        """The action for a state, without acting."""
+        """The action for a state. Nothing is stored or counted, except if the network is recurrent."""
         if not preprocesses and self.preprocessing_required and _raw(state) is state:
-            raise CoachError("apply_preprocessing=False: give the states that preprocess_states returned")
+            raise CoachError("apply_preprocessing=False needs the states that preprocess_states returned")
         if self._remembers:
             return self._act_with_memory(index, state, explores)
         raw = _raw(state)
@@ -709,14 +709,15 @@ class RLgraphAgent(SpecAgent):
         return action
 
     def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
-        """Act: a recurrent network has to see each state once."""
+        """Act in the state, because a recurrent network must see each state exactly once."""
         name = None if len(self.env_names) == 1 else self.env_names[index]
         action = self.act(_raw(state), name, not explores)
         self._drawn[index] = [(action, ActionInfo(action))]
         return action
 
     def _filtered(self, index: int, state: Any) -> Any:
-        """A state as the agent sees it: in its episode, if it is the present state of that."""
+        """A state after the agent's filters. If it is the present state of the episode, the filters use the episode's
+        earlier states."""
         core, environment = self._core, self._environments[index]
         if not self._episode_is_over(index) and environment.shows(state, {}):
             if not self._level.has_one_episode:
@@ -734,7 +735,8 @@ class RLgraphAgent(SpecAgent):
             core.input_filter.set_episode_state(histories)
 
     def preprocess_states(self, states: Any) -> Any:
-        """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
+        """States after ``preprocessing_spec``, each as the first state of an episode. ``observe`` also accepts these
+        states."""
         if not self.preprocessing_required:
             return states
         environment, rows = self._environments[0], self.rows_of(states)
@@ -759,7 +761,7 @@ class RLgraphAgent(SpecAgent):
         terminals: Any = False,
         env_id: Any = None,
     ) -> None:
-        """Store steps of an environment. The actions need not be the agent's.
+        """Store steps of an environment. The actions may differ from the agent's actions.
 
         A step begins an episode if its state is not the last state of the environment's last step.
 
@@ -771,7 +773,7 @@ class RLgraphAgent(SpecAgent):
         :param terminals: True if the episode has ended, or [N]
         :param env_id: name of the environment; None if there is one environment. With N environments, None also means
             one step of each environment
-        :raises CoachError: a state or an action has a wrong form
+        :raises CoachError: if a state or an action has a wrong form
         """
         refuse_internals(internals)
         rows = self.rows_of(preprocessed_states)
@@ -822,7 +824,7 @@ class RLgraphAgent(SpecAgent):
         self._buffered[index] = 0 if ends or is_full else self._buffered[index] + 1
 
     def _play(self, index: int, state: Any, action: Any) -> None:
-        """Make a given action the agent's own choice in a state."""
+        """Act in a state with a given action, instead of an action that the agent chooses."""
         core, level, environment = self._core, self._level, self._environments[index]
         environment.require_fitting(state)
         chosen = core.output_filter.reverse_filter(
@@ -842,12 +844,12 @@ class RLgraphAgent(SpecAgent):
             core.parallel.enter(index)
         drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if _equal(known, action)), None)
         acted = core.act(chosen.action)
-        if drawn is not None:  # with the probabilities that it was drawn with
+        if drawn is not None:  # with the probabilities from the time of the draw
             core.episode.last_action_info = drawn
         environment.expect_answer(acted.action)
 
     def reset_env_buffers(self, env_id: Any = None) -> None:
-        """Leave the episode of an environment. :param env_id: its name; None for all"""
+        """Leave the episode of an environment. :param env_id: the environment's name; None for all"""
         indices = range(len(self.env_names)) if env_id is None else [self._index(env_id)]
         for index in indices:
             self._drawn.pop(index, None)
@@ -860,7 +862,7 @@ class RLgraphAgent(SpecAgent):
         :param op: the name of the method
         :param inputs: a dict or a list of its arguments, or a single argument
         :param return_ops: not supported: methods return all their outputs
-        :raises CoachError: the agent has no method of this name
+        :raises CoachError: if the agent has no method of this name
         """
         method = None if str(op).startswith("_") else getattr(self, str(op), None)
         if not callable(method):
@@ -872,9 +874,9 @@ class RLgraphAgent(SpecAgent):
         return method(*(inputs if isinstance(inputs, (list, tuple)) else [] if inputs is None else [inputs]))
 
     def build(self, build_options: Any = None) -> None:
-        """Do nothing: Coach builds an agent when it is created. :param build_options: none"""
+        """Do nothing: Coach builds an agent when it is created. :param build_options: not supported"""
         if build_options:
-            raise CoachError("build_options are for RLgraph's graph: give none")
+            raise CoachError("build_options are not supported: Coach has no RLgraph graph")
 
     terminate = OwnLoopAgent.close
     get_policy_weights = OwnLoopAgent.get_weights
@@ -907,7 +909,7 @@ class RLgraphAgent(SpecAgent):
         self._drawn.clear()
 
     def export_graph(self, filename: Any = None) -> pathlib.Path:
-        """``export_model``. :param filename: a directory that is empty or does not exist"""
+        """The same as ``export_model``. :param filename: a directory that is empty or does not exist"""
         if filename is None:
             raise CoachError("export_graph needs a directory")
         return self.export_model(filename)
@@ -917,7 +919,7 @@ _MODEL = "rlgraph-model"
 
 
 class Preprocessed(np.ndarray):
-    """A state after preprocessing, together with the state before.
+    """A state after preprocessing, together with the state before preprocessing.
 
     :ivar raw: the state before preprocessing
     """
@@ -926,7 +928,8 @@ class Preprocessed(np.ndarray):
 
     @classmethod
     def of(cls, values: np.ndarray, raw: Any) -> Preprocessed:
-        """
+        """A ``Preprocessed`` state from its two forms.
+
         :param values: the state after preprocessing
         :param raw: the state before preprocessing
         """
@@ -939,12 +942,12 @@ class Preprocessed(np.ndarray):
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """The shape of the state before."""
+        """The shape of the state before preprocessing."""
         return np.shape(self.raw)
 
 
 def _raw(state: Any) -> Any:
-    """A state as the environment gives it."""
+    """A state before preprocessing."""
     if isinstance(state, Mapping):
         return {name: _raw(part) for name, part in state.items()}
     if isinstance(state, tuple):
@@ -985,7 +988,7 @@ SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
-    """IMPALA. Its default state space and environment are those of RLgraph's documentation."""
+    """IMPALA. The default state space and environment are the same as in RLgraph's documentation."""
 
     kind = "impala"
     default_internal_states_space = Tuple(FloatBox(shape=256), FloatBox(shape=256))
@@ -1001,7 +1004,8 @@ class IMPALAAgent(RLgraphAgent):
 
 
 class SingleIMPALAAgent(RLgraphAgent):
-    """IMPALA in one process. Without steps of yours, ``update`` plays in the environment of ``environment_spec``."""
+    """IMPALA in one process. If your loop observes no steps, ``update`` plays in the environment of
+    ``environment_spec``."""
 
     kind = "single_impala"
     _loop: Loop | None = None
@@ -1009,14 +1013,14 @@ class SingleIMPALAAgent(RLgraphAgent):
     def update(self, batch: Mapping[str, Any] | None = None) -> Any:
         """Learn. See ``Agent.update``.
 
-        :return: for an agent that plays itself: the number of updates, the loss, None for the losses of rows, and the
+        :return: if ``update`` plays: the number of updates, the loss, an empty array for the losses of rows, and the
             ``rewards`` and ``terminals`` of the played steps
         """
         given = self.spec.document.get("environment_spec")
         if given is None or batch is not None or (self._loop is None and self.total_steps):
             return super().update(batch)
         if self._loop is None:
-            left_out(Fields(given, "environment_spec"), "visualize", "an agent that plays itself shows nothing")
+            left_out(Fields(given, "environment_spec"), "visualize", "update plays without a window")
             self._loop = Loop(self, [OpenAIGymEnv.from_spec({**given, "visualize": False})])
         steps, loss, before = [], 0.0, self.total_updates
         while self.total_updates == before:
@@ -1046,7 +1050,7 @@ class OpenAIGymEnv:
 
         :param spec: this dict, the id, or only the type if ``additions`` contain the other entries
         :param additions: entries that replace entries of ``spec``
-        :raises CoachError: the specification is wrong, or has an entry that Coach does not support
+        :raises CoachError: if the specification is wrong, or has an entry that Coach does not support
         """
         if isinstance(spec, str):
             spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}
@@ -1066,7 +1070,7 @@ class OpenAIGymEnv:
         return self.gym_env.action_space
 
     def seed(self, seed: int) -> None:
-        """Begin again with this seed."""
+        """Set the seed. The next episode begins with this seed."""
         self.gym_env.reset(seed=seed)
 
     def reset(self) -> Any:
@@ -1074,18 +1078,18 @@ class OpenAIGymEnv:
         return self.gym_env.reset()[0]
 
     def step(self, actions: Any) -> tuple[Any, float, bool, dict[str, Any]]:
-        """:return: next state, reward, terminal, info"""
+        """Act once. :return: next state, reward, terminal, info"""
         state, reward, terminated, truncated, info = self.gym_env.step(actions)
         if truncated and not terminated:
             info = {**info, TRUNCATED: True}
         return state, float(reward), terminated or truncated, info
 
     def terminate(self) -> None:
-        """Close it."""
+        """Close the environment."""
         self.gym_env.close()
 
 
-Environment = OpenAIGymEnv  # the only kind here
+Environment = OpenAIGymEnv  # the only kind of environment in this module
 
 
 def config_from_path(path: Any) -> Any:

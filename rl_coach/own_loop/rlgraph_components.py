@@ -1,7 +1,7 @@
 """RLgraph's components: parts of an agent that you can build and call separately.
 
-``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds them. They use Coach's networks, filters,
-memories and agents.
+``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds a component. Components use Coach's networks,
+filters, memories and agents.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ REPLAY: dict[str, bool | None] = {
     "replay": False, "replay_memory": False, "replay_buffer": False, "prioritized": True, "prioritized_replay": True,
     "mem_prioritized_replay": True,
 }  # fmt: skip
-"""The names of memories, and whether they have priorities."""
+"""The types of memories in a specification; True for a memory with priorities."""
 
 
 class Component:
-    """A component.
+    """A part of an agent that can be built and called alone.
 
-    :param spec: its settings
+    :param spec: the settings of the component
 
-    :ivar scope: the first part of its variables' names
+    :ivar scope: the first part of the variables' names
     """
 
     kind: str | None = None
@@ -55,8 +55,8 @@ class Component:
         """The component for a specification.
 
         :param spec: the component itself, a dict of its settings, or its type
-        :param settings: settings that replace those of ``spec``
-        :raises CoachError: the specification has a wrong form
+        :param settings: settings that replace settings of ``spec``
+        :raises CoachError: if the specification has a wrong form
         """
         if isinstance(spec, cls):
             return spec
@@ -66,12 +66,13 @@ class Component:
         return cls(**{**given, **settings})
 
     def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
-        """Make the part. :param input_spaces: of the arguments of its methods, by name"""
+        """Create the networks or filters of the component. :param input_spaces: the spaces of its methods' arguments,
+        by name"""
 
     def add_components(self, *components: Any, expose_apis: Any = ()) -> None:
-        """Accept ``Synchronizable``, which has no effect: all components with variables are synchronizable here.
+        """Accept ``Synchronizable``. It has no effect, because in Coach all components with variables have ``sync``.
 
-        :raises CoachError: another component is added
+        :raises CoachError: if another component is added
         """
         for one in components:
             if not isinstance(one, Synchronizable):
@@ -87,7 +88,7 @@ class Optimizer(Component):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam."""
+    """The optimizer Adam."""
 
     kind = "adam"
 
@@ -121,13 +122,13 @@ class Memory(Component):
         self.memory = dynamic_import_and_instantiate_module_from_params(parameters)
 
     def insert_records(self, records: Mapping[str, Any]) -> None:
-        """Store steps. :param records: [N, ...] by name, as ``get_records`` gives them"""
+        """Store steps. :param records: [N, ...] by name, in the form of ``get_records``"""
         columns = [np.asarray(records[name]) for name in ("states", "actions", "rewards", "next_states", "terminals")]
         for state, action, reward, after, ends in zip(*columns):
             self.memory.store(Transition({"observation": state}, action, reward, {"observation": after}, bool(ends)))
 
     def get_records(self, num_records: int) -> dict[str, np.ndarray]:
-        """Draw a number of steps."""
+        """Draw steps from the memory. :param num_records: number of steps :return: [num_records, ...] by name"""
         batch = self.memory.sample(num_records)
         columns = {"actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column}
         states, after = batch.state_columns["observation"], batch.next_state_columns["observation"]
@@ -147,13 +148,14 @@ class PrioritizedReplay(Memory):
 
 
 def _observations(space: Any, where: str) -> dict[str, tuple[Any, Any]]:
-    """Coach's space of each state of a space of Gymnasium's, and the function to its values; None for no change."""
+    """For each state of a Gymnasium space, Coach's space and the function that converts values (None if nothing
+    changes)."""
     named = getattr(space, "spaces", None) or {"observation": space}
     return {name: observation_space_of(one, None, where, name) for name, one in named.items()}
 
 
 class PreprocessorStack(Component):
-    """Steps of preprocessing. :param steps: a dict each"""
+    """Steps of preprocessing. :param steps: a dict for each step"""
 
     scope = "preprocessor-stack"
 
@@ -181,7 +183,7 @@ class PreprocessorStack(Component):
         return spaces["observation"] if list(spaces) == ["observation"] else Dict(spaces)
 
     def preprocess(self, states: Any) -> Any:
-        """States after the steps, [B, ...] as they follow each other."""
+        """States after the steps of preprocessing. :param states: [B, ...], consecutive states of an episode"""
         named = states if isinstance(states, Mapping) else {"observation": np.asarray(states)}
         read = {name: (self._read[name][1] or np.asarray)(column) for name, column in named.items()}
         rows = [dict(zip(read, one)) for one in zip(*read.values())]
@@ -220,7 +222,7 @@ class NeuralNetwork(Component):
         return given.layers if isinstance(given, NeuralNetwork) else given
 
     def _heads(self, action: Any) -> list[HeadParameters]:
-        """The network's heads, besides its features."""
+        """The network's heads, without the features."""
         return []
 
     def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
@@ -229,7 +231,7 @@ class NeuralNetwork(Component):
         definition = Definition(PolicyGradientsAgentParameters(), space=space)
         stack = stack_of(self.layers, "network_spec", LAYERS)
         if stack.cells is not None:
-            raise CoachError("the spec's 'network_spec': a component has no LSTM here; give it to an agent")
+            raise CoachError("the spec's 'network_spec': a component does not support an LSTM, only an agent does")
         put_stack(definition, "main", stack, "network_spec")
         actions = Space.from_spec(action_space or 2).to_gymnasium()
         self.action, self._to_user = action_space_of(actions, self.scope)
@@ -247,7 +249,7 @@ class NeuralNetwork(Component):
 
     @property
     def variable_registry(self) -> dict[str, int]:
-        """The variables' names, and their numbers among the weights."""
+        """The names of the variables, each with its index in the network's weights."""
         network = getattr(self.spec["network_spec"], "scope", None) or self._stack.scope or NeuralNetwork.scope
         heads = ("action-adapter/action-layer", "action-adapter/deviation-layer")
         own = "" if type(self) is NeuralNetwork else f"{network}/"
@@ -302,16 +304,17 @@ class Policy(NeuralNetwork):
         return isinstance(self.action, DiscreteActionSpace)
 
     def get_nn_output(self, nn_input: Any) -> dict[str, Any]:
-        """The layers' output. :param nn_input: states [B, ...]"""
+        """The output of the layers. :param nn_input: states [B, ...]"""
         return {"output": self.call(nn_input), "last_internal_states": None}
 
     def get_action_layer_output(self, nn_input: Any) -> dict[str, Any]:
-        """Logits [B, A] of a choice; means and deviations of numbers."""
+        """The logits [B, A] for discrete actions; the means and standard deviations for continuous actions."""
         return {"output": self._parts(nn_input)["logits"], "last_internal_states": None}
 
     def get_logits_parameters_log_probs(self, nn_input: Any) -> dict[str, Any]:
-        """``logits``; ``parameters``, the probabilities [B, A], or means and deviations; and ``log_probs``, the
-        logarithms of the probabilities, or None for continuous actions.
+        """For discrete actions ``logits``, ``parameters`` (the probabilities) and ``log_probs``, [B, A] each. For
+        continuous actions, ``logits`` and ``parameters`` are both the means and the standard deviations, and
+        ``log_probs`` is None.
         """
         return {**self._parts(nn_input), "last_internal_states": None}
 
@@ -336,11 +339,11 @@ class Policy(NeuralNetwork):
         return {"action": action, "last_internal_states": None}
 
     def get_deterministic_action(self, nn_input: Any) -> dict[str, Any]:
-        """The best actions."""
+        """The best action for each state, [B, ...]."""
         return self.get_action(nn_input, True)
 
     def get_stochastic_action(self, nn_input: Any) -> dict[str, Any]:
-        """Drawn actions."""
+        """An action for each state, drawn from the policy, [B, ...]."""
         return self.get_action(nn_input, False)
 
     def get_entropy(self, nn_input: Any) -> dict[str, Any]:
@@ -349,7 +352,7 @@ class Policy(NeuralNetwork):
 
 
 class ValueFunction(NeuralNetwork):
-    """V(s)."""
+    """The value function V(s) of states."""
 
     scope = "value-function"
 
@@ -374,7 +377,7 @@ class SACAgentComponent(Component):
     :param alpha_optimizer: the optimizer of the temperature; None keeps ``initial_alpha``
     :param q_sync_spec: the updates of the critics' targets
     :param num_q_functions: 1 or 2
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
 
     scope = "sac-agent-component"
@@ -391,7 +394,7 @@ class SACAgentComponent(Component):
         self._policy, self._optimizer, self.vf_optimizer = policy, optimizer, vf_optimizer
         self._q_functions = [q_function] * num_q_functions
         sync = dict((SyncSpecification() if q_sync_spec is None else q_sync_spec).spec)
-        sync["sync_interval"] = TrainingSteps(sync["sync_interval"])  # nothing is played
+        sync["sync_interval"] = TrainingSteps(sync["sync_interval"])  # counted in updates
         super().__init__(
             network_spec=policy.layers, value_function_spec=q_function.layers, memory_spec=memory.spec,
             discount=discount, initial_alpha=initial_alpha, target_entropy=target_entropy, update_spec=sync,

@@ -21,7 +21,7 @@ class Space:
     """A set of values, with or without leading dimensions for a batch and for time.
 
     :param add_batch_rank: the values have a leading dimension for a batch
-    :param add_time_rank: the values have a dimension for time, behind the dimension of the batch
+    :param add_time_rank: the values have a dimension for time, after the dimension of the batch
     """
 
     def __init__(self, add_batch_rank: bool = False, add_time_rank: bool = False):
@@ -34,21 +34,21 @@ class Space:
         :param spec: a space of RLgraph or Gymnasium; ``"float"``, ``float``, a number of choices, a dict or a list of
             spaces
         :param settings: entries that replace entries of a dict
-        :raises CoachError: the specification does not describe a space
+        :raises CoachError: if the specification does not describe a space
         """
         given = {**spec, **settings} if isinstance(spec, Mapping) else spec
         return _made(given, "space", 0)
 
     def with_batch_rank(self, add_batch_rank: bool = True) -> Space:
-        """A copy with, or without, the dimension of a batch."""
+        """A copy with the dimension of a batch, or without it."""
         return self._with(has_batch_rank=bool(add_batch_rank))
 
     def with_time_rank(self, add_time_rank: bool = True) -> Space:
-        """A copy with, or without, the dimension of time."""
+        """A copy with the dimension of time, or without it."""
         return self._with(has_time_rank=bool(add_time_rank))
 
     def with_extra_ranks(self, add_batch_rank: bool = True, add_time_rank: bool = True) -> Space:
-        """A copy with, or without, both dimensions."""
+        """A copy with both dimensions, or without them."""
         return self.with_batch_rank(add_batch_rank).with_time_rank(add_time_rank)
 
     def _with(self, **ranks: bool) -> Space:
@@ -58,7 +58,7 @@ class Space:
 
     def to_gymnasium(self) -> Any:
         """Gymnasium's space of one value."""
-        raise NotImplementedError(f"{type(self).__name__} has no space of Gymnasium's")
+        raise NotImplementedError(f"{type(self).__name__} cannot be converted to a space of Gymnasium")
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -227,7 +227,7 @@ class ContainerSpace(Space):
         return changed
 
     def _collect(self, function: Callable[[Any, Any], Any]) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not collect")
+        raise NotImplementedError(f"{type(self).__name__} does not define _collect")
 
     def sample(self, size: Any = None, rng: np.random.Generator | None = None) -> Any:
         """A random value of each space. See ``BoxSpace.sample``."""
@@ -273,7 +273,7 @@ class ContainerSpace(Space):
 
 
 class Dict(ContainerSpace):
-    """Spaces by name. :param spaces: as a dict; or give them by name"""
+    """Spaces by name. :param spaces: a dict, or a keyword argument for each space"""
 
     def __init__(self, spaces: Mapping[str, Any] | None = None, add_batch_rank: bool = False,
                  add_time_rank: bool = False, **named: Any):  # fmt: skip
@@ -303,7 +303,7 @@ class Dict(ContainerSpace):
 
 
 class Tuple(ContainerSpace):
-    """Spaces by number. :param spaces: each as an argument, or all as one list"""
+    """Spaces by number. :param spaces: one argument for each space, or one list of all spaces"""
 
     def __init__(self, *spaces: Any, add_batch_rank: bool = False, add_time_rank: bool = False):
         super().__init__(add_batch_rank, add_time_rank)
@@ -347,7 +347,7 @@ def _made(given: Any, where: str, depth: int) -> Space:
     if container == "dict":
         rest = {name: one for name, one in given.items() if name not in ("type", "add_batch_rank", "add_time_rank")}
         named = rest if isinstance(given.get("type"), str) else dict(given)
-        Fields(named, where)  # its keys are texts
+        Fields(named, where)  # checks that its keys are texts
         return Dict({name: _made(one, f"{where}.{name}", depth + 1) for name, one in named.items()}, **_ranks(given))
     if isinstance(given, (type, str)):
         given = {"type": given}
@@ -388,8 +388,8 @@ def _of_gymnasium(given: Any) -> Space:
 def box_of(part: Part, add_batch_rank: bool = False, add_time_rank: bool = False) -> BoxSpace:
     """The RLgraph space of one state or one action.
 
-    :param add_batch_rank: values have an axis for the batch in front
-    :param add_time_rank: values have an axis for the time steps
+    :param add_batch_rank: the values have a leading dimension for a batch
+    :param add_time_rank: the values have a dimension for time
     """
     kind: Any = _BOXES[part.kind]
     box: BoxSpace = kind.__new__(kind)
@@ -412,13 +412,13 @@ def _part(fields: Fields) -> Part:
         return _choices(fields, shape, low, high)
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if low >= high:
-        raise CoachError(f"the spec's '{fields.path('high')}' is above 'low', not {high:g}")
+        raise CoachError(f"the spec's '{fields.path('high')}' must be above 'low', not {high:g}")
     return Part(kind, shape, low, high)
 
 
 def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: float | None) -> Part:
     if low is None and high is None:
-        raise CoachError(f"the spec's '{fields.path('high')}' is missing: the number of values")
+        raise CoachError(f"the spec's '{fields.path('high')}' is missing, the number of values")
     first, end = (0.0, low) if high is None else (low or 0.0, high)
     assert end is not None
     whole(-(10**9))(first, fields.path("low"))
@@ -429,7 +429,7 @@ def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: fl
 def parts_of(given: Any, where: str) -> dict[Any, Part]:
     """The states or actions of a space: by name, by number for a ``Tuple``, or one with the name ``SINGLE``.
 
-    :raises CoachError: the argument is not a space, or the space is nested
+    :raises CoachError: if the argument is not a space, or the space is nested
     """
     space = _made(given, where, 0)
     if isinstance(space, BoxSpace):

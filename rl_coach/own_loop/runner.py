@@ -1,4 +1,4 @@
-"""The loop of an agent and an environment, by the methods of TensorForce's ``Runner``."""
+"""The loop of an agent and an environment, with the methods of TensorForce's ``Runner``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Runner:
     :param agent: the agent
     :param environment: see ``PlayedEnvironment``
     :param repeat_actions: number of times that each action is executed; the rewards are summed
-    :raises CoachError: the environment has neither ``step`` nor ``execute``
+    :raises CoachError: if the environment has neither ``step`` nor ``execute``
 
     :ivar episode: number of episodes that have ended
     :ivar timestep: number of actions
@@ -41,17 +41,17 @@ class Runner:
 
     @property
     def global_episode(self) -> int:
-        """``episode``."""
+        """The same as ``episode``."""
         return self.episode
 
     @property
     def global_timestep(self) -> int:
-        """``timestep``."""
+        """The same as ``timestep``."""
         return self.timestep
 
     @property
     def episode_lengths(self) -> list[int]:
-        """``episode_timesteps``."""
+        """The same as ``episode_timesteps``."""
         return self.episode_timesteps
 
     def run(
@@ -72,14 +72,14 @@ class Runner:
         :param max_episode_timesteps: actions after which an episode is truncated; None for no limit
         :param deterministic: act without exploration
         :param episode_finished: called after each episode with this Runner. A function of two arguments also receives
-            the number of the worker, always 0, as in TensorForce 0.4. The run ends if it returns False
+            the number of the worker, always 0, as in TensorForce 0.4. The run ends if the function returns False
         :param episodes: older name of ``num_episodes``; ``timesteps`` is the older name of ``num_timesteps``
-        :raises CoachError: no argument limits the length of the run
+        :raises CoachError: if no argument limits the length of the run
         """
         num_episodes = episodes if num_episodes is None else num_episodes
         num_timesteps = timesteps if num_timesteps is None else num_timesteps
         if num_episodes is None and num_timesteps is None and episode_finished is None:
-            raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends it")
+            raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends the run")
         worker = (0,) if episode_finished is not None and takes(episode_finished, self, 0) else ()
         self.start_time = time.time()
         until_episode = None if num_episodes is None else self.episode + num_episodes

@@ -35,8 +35,8 @@ def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any
 
 
 def changed_settings(parameters: AgentParameters) -> dict[str, Any] | None:
-    """The settings in which an agent's parameters differ from new ones of their class, by path; None if they cannot be
-    saved, or the class cannot be called without arguments."""
+    """The settings in which an agent's parameters differ from the defaults of their class, by path; None if the
+    settings cannot be saved, or the class cannot be called without arguments."""
     make: Callable[[], AgentParameters] = type(parameters)
     try:
         found = dict(_differences(make(), parameters, ""))
@@ -75,7 +75,7 @@ def _key(key: Any) -> str:
 
 
 def read_definition(file: pathlib.Path) -> dict[str, Any]:
-    """The definition that ``Agent.save`` has written. :raises CoachError: the file is missing or damaged"""
+    """The definition that ``Agent.save`` has written. :raises CoachError: if the file is missing or damaged"""
     try:
         definition = read_json(file)
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def read_definition(file: pathlib.Path) -> dict[str, Any]:
     except (OSError, json.JSONDecodeError, ValueError) as error:
         raise CoachError(f"'{file}' cannot be read: {error}") from error
     if not isinstance(definition, dict) or not {"arguments", "settings", "give_again"} <= set(definition):
-        raise CoachError(f"'{file}' is not what Agent.save writes")
+        raise CoachError(f"'{file}' was not written by Agent.save")
     return definition
 
 
@@ -92,7 +92,8 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
 
     :param given: keywords that replace saved keywords
     :param known: the keywords of ``make_agent``
-    :raises CoachError: a keyword that was not saved is missing; or a user's class would have to be imported by its name
+    :raises CoachError: if a keyword that was not saved is missing, or if a user's class would have to be imported by
+        its name
     """
     saved = {name: setting_from_data(value) for name, value in definition["arguments"].items() if name in set(known)}
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}
@@ -100,7 +101,7 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     if missing := [name for name in definition["give_again"] if name not in given]:
         raise CoachError(f"the agent was saved without {', '.join(missing)}: pass it to Agent.load, as to make_agent")
     algorithm = str(saved.get("algorithm", ""))
-    if plain_name(algorithm) == "ppo":  # a name is only in what older versions saved, and theirs had the penalty
+    if plain_name(algorithm) == "ppo":  # saved by an older version; its PPO had the penalty
         saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
         raise CoachError(

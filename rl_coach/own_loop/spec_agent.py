@@ -1,4 +1,4 @@
-"""Agents that a specification of another system describes."""
+"""Agents that are described by a specification of another system."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARGUMENTS = (
     "num_envs", "env_ids", "action_mask", "heatup_steps", "updates_itself", "seed", "framework", "num_devices",
     "experiment_path", "reward_threshold",
 )  # fmt: skip
-"""Arguments of ``make_agent`` that may stand beside a specification."""
+"""Arguments of ``make_agent`` that can be given together with a specification."""
 
 Made = TypeVar("Made", bound="SpecAgent")
 
@@ -58,7 +58,7 @@ class Algorithm:
     """An algorithm of another system.
 
     :param parameters: makes Coach's parameters from the specification
-    :param rows: the settings
+    :param rows: one ``Row`` for each key of the specification
     :param complete: called with the definition and the specification, after the rows
     :param needs_numbers: the algorithm needs continuous actions; discrete choices become numbers that are rounded
     :param needs_bounds: the algorithm needs bounded actions; an action without bounds gets the bounds -1 and 1
@@ -72,12 +72,13 @@ class Algorithm:
 
 
 def made_of(name: str) -> Callable[[Fields], AgentParameters]:
-    """The ``parameters`` of an algorithm of Coach's that the specification does not change."""
+    """The function ``parameters`` of an algorithm with the same parameters for each specification. :param name: the
+    name of Coach's algorithm"""
     return lambda fields: algorithm_parameters(name)
 
 
 def act_at_random(put_network: Callable[[Definition, Fields], Any]) -> Callable[[Definition, Fields], None]:
-    """The ``complete`` of an agent that never leaves the heatup, and learns nothing."""
+    """The function ``complete`` of an agent that never leaves the heatup, and learns nothing."""
 
     def complete(definition: Definition, fields: Fields) -> None:
         put_network(definition, fields)
@@ -92,7 +93,7 @@ class General:
 
     :param rows: the settings, one ``Row`` for each key of the system's specification
     :param optimizer: the key of the specification that describes the optimizer
-    :param put_network: sets the layers of the network with this name
+    :param put_network: function that sets the layers of a network, by the network's name
     """
 
     rows: Sequence[Row]
@@ -100,7 +101,7 @@ class General:
     put_network: Callable[[Definition, Fields, str], Any]
 
     def algorithm(self, parameters: AgentParameters) -> Algorithm:
-        """An algorithm of Coach's that the system does not have."""
+        """An algorithm of Coach that the system does not have."""
 
         def complete(definition: Definition, fields: Fields) -> None:
             names = list(parameters.network_wrappers)
@@ -114,16 +115,16 @@ class General:
 
 @dataclass(frozen=True)
 class Family:
-    """A system, and the reader of its specifications.
+    """The description of a system. Coach uses it to read the system's specifications.
 
     :param name: the name of the system
     :param algorithms: the algorithms by the ``type`` of a specification
-    :param states: keys of the states; the first key is the current one
+    :param states: keys of the states; the first key is the current name, the others are older names
     :param actions: keys of the actions
-    :param positional: names of the arguments that an agent's class takes by position
+    :param positional: names of the positional arguments of an agent's class
     :param parts_of_states: reads the states
     :param parts_of_actions: reads the actions
-    :param updates_itself: agents learn in ``observe``
+    :param updates_itself: True if agents learn in ``observe``
     :param general: settings for all algorithms
     """
 
@@ -140,13 +141,13 @@ class Family:
     def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
         """The algorithm of a specification: an algorithm of the system, or another one of Coach.
 
-        :raises CoachError: Coach does not have the algorithm; the error names the nearest
+        :raises CoachError: if Coach does not have the algorithm; the error names the nearest
         """
         kind, given = self.kind(document), document.get("type")
         if kind is not None:
             return self.algorithms[kind]
         if not isinstance(given, str):
-            problem = "missing" if given is None else f"the name of an algorithm, not {shown(given)}"
+            problem = "missing" if given is None else f"{shown(given)}, not the name of an algorithm"
             raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.algorithms)}")
         try:
             return self.general.algorithm(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
@@ -156,7 +157,7 @@ class Family:
             raise CoachError(f"the spec's 'type': {reason}") from None
 
     def kind(self, document: Mapping[str, Any]) -> str | None:
-        """The key in ``algorithms`` for the ``type`` of a specification; None if it is of another system."""
+        """The key in ``algorithms`` for the ``type`` of a specification; None if it is a type of another system."""
         given = document.get("type")
         if not isinstance(given, str):
             return None
@@ -186,18 +187,18 @@ class Spec:
 
 
 class SpecAgent(Agent):
-    """An agent for a specification. Its actions have the form of the specification.
+    """An agent that is made from a specification of another system. Its actions have the form of the specification.
 
     :param positional: arguments in the order of the system's classes (the states, the actions, and so on), or one dict
         with the whole specification
     :param settings: keys of the specification, and arguments of ``make_agent`` from ``num_envs`` on
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
 
     :cvar family: the system of its specifications
     :cvar kind: the ``type`` of its specifications; None for any
     :cvar attributes: functions that compute attributes of the system, by name
     :cvar without_meaning: by name, the replacement for attributes of the system that Coach does not support
-    :ivar env_names: the names of its environments
+    :ivar env_names: the names of the agent's environments
     """
 
     family: ClassVar[Family]
@@ -215,11 +216,11 @@ class SpecAgent(Agent):
     def __init__(self, *positional: Any, **settings: Any):
         names = self.family.positional
         if len(positional) > len(names):
-            raise CoachError(f"{type(self).__name__} takes at most {len(names)} values without a name")
+            raise CoachError(f"{type(self).__name__} takes at most {len(names)} positional arguments")
         is_spec = len(positional) == 1 and self.family.states[0] in settings
         given = read_spec(positional[0]) if is_spec else dict(zip(names, positional))
         if twice := sorted(given.keys() & settings.keys()) if not is_spec else []:
-            raise CoachError(f"{type(self).__name__} has got two values for '{twice[0]}'")
+            raise CoachError(f"{type(self).__name__} received two values for '{twice[0]}'")
         self._make({**given, **{name: one for name, one in settings.items() if one is not None}})
 
     @classmethod
@@ -238,7 +239,7 @@ class SpecAgent(Agent):
 
     @classmethod
     def _class_for(cls: type[Made], document: Mapping[str, Any]) -> type[Made]:
-        """The class of a specification: this one, or the thin one of its algorithm below it."""
+        """The class for a specification: the subclass for its algorithm if this class has one, otherwise this class."""
         if cls.kind is not None or "kind" not in vars(cls):
             return cls
         kind = cls.family.kind(document)
@@ -246,7 +247,7 @@ class SpecAgent(Agent):
 
     @classmethod
     def _below(cls: type[Made]) -> Iterator[type[Made]]:
-        """The classes below this one that its module has."""
+        """The subclasses of this class in its own module."""
         for one in cls.__subclasses__():
             if one.__module__ == cls.__module__:
                 yield one
@@ -259,12 +260,12 @@ class SpecAgent(Agent):
 
     @classmethod
     def from_file(cls: type[Made], filename: Any, **additions: Any) -> Made:
-        """``from_spec`` of a file with JSON or YAML."""
+        """The same as ``from_spec``, for a file with JSON or YAML."""
         return cls.from_spec(pathlib.Path(filename), **additions)
 
     @classmethod
     def create(cls: type[Made], agent: Any = None, environment: Any = None, **additions: Any) -> Made:
-        """``from_spec``. :param environment: the agent gets its spaces"""
+        """The same as ``from_spec``. :param environment: an environment that has the spaces of states and actions"""
         if environment is not None:
             for key in (self_states := cls.family.states[0], cls.family.actions[0]):
                 names = (key, "observation_space" if key == self_states else "action_space")
@@ -273,7 +274,7 @@ class SpecAgent(Agent):
         return cls.from_spec(agent, **additions)
 
     def _make(self, document: dict[str, Any]) -> None:
-        """Become the agent of a specification with its states and actions."""
+        """Initialize this agent from a specification with its states and actions."""
         family, document = self.family, underscored(document)
         if self.kind is not None:
             given = document.get("type")
@@ -297,7 +298,7 @@ class SpecAgent(Agent):
             raise CoachError("the spec is nested too deeply") from None
 
     def _become(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> None:
-        """Become the agent of a specification without its states and actions."""
+        """Initialize this agent from a specification without its states and actions."""
         family, fields = self.family, Fields(document)
         algorithm = family.algorithm(document)
         fields.get("type")
@@ -358,7 +359,7 @@ class SpecAgent(Agent):
         return super().import_observations(self._chosen(renamed(observations)))
 
     def _chosen(self, data: Any) -> Any:
-        """Recorded steps with actions as the agent chooses them."""
+        """Recorded steps with actions in the agent's form."""
         from_user = self.spec.actions.from_user
         if not isinstance(data, Mapping):
             return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
@@ -399,8 +400,8 @@ def renamed(data: Any) -> Any:
     """Recorded steps with Coach's names of columns. The given names may be from TensorForce or RLgraph.
 
     :param data: columns, or a dict for each step
-    :raises CoachError: the data have another form, a column occurs twice, or the data contain the state of a recurrent
-        network
+    :raises CoachError: if the data have another form, a column occurs twice, or the data contain the state of a
+        recurrent network
     """
     if not isinstance(data, Mapping):
         if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
@@ -423,8 +424,9 @@ def _no_step(one: Any) -> Any:
 
 
 def refuse_internals(internals: Any) -> None:
-    """
-    :raises CoachError: the state of a recurrent network is given
+    """Check that no state of a recurrent network is given.
+
+    :raises CoachError: if the state of a recurrent network is given
     """
     if internals is not None and np.size(internals):
         raise CoachError("internals are not supported: the agent keeps its recurrent state itself")
@@ -436,7 +438,7 @@ def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], giv
     :param agent_class: the class of the system's agents
     :param written: the specification
     :param given: arguments that replace saved arguments
-    :raises CoachError: the specification is damaged
+    :raises CoachError: if the specification is damaged
     """
     try:
         parts = (dict(written["document"]), written["space"], written["actions"], dict(written["arguments"]))

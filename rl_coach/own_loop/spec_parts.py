@@ -79,7 +79,7 @@ class Definition:
     def __post_init__(self) -> None:
         parts = getattr(self.space, "spaces", None) or {"observation": self.space}
         named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
-        # a choice reaches networks as 0 and 1 for each choice
+        # networks receive a discrete state as a one-hot vector
         self.shapes = {
             name: (int(part.n),) if type(part).__name__ == "Discrete" else tuple(part.shape or (1,))
             for name, part in named.items()
@@ -99,7 +99,7 @@ class Definition:
         return self.parameters.input_filter
 
     def set(self, path: str, value: Any) -> None:
-        """Change a setting. None does not change it, because the specification does not set it."""
+        """Change a setting. A value of None does not change the setting, because the specification does not set it."""
         if value is not None:
             self.settings[path] = value
 
@@ -110,10 +110,10 @@ class Definition:
             self.settings["algorithm.heatup_using_network_decisions"] = True
 
     def set_memory_of_phases(self, capacity: int | None) -> None:
-        """Set the size of the memory of an agent that learns from the steps of a phase. It has at least room for a
-        phase and its last episode.
+        """Set the size of the memory of an agent that learns from the steps of a phase. The memory has room for at
+        least one phase and its last episode.
 
-        :param capacity: number of transitions in the specification; None for the default of the algorithm
+        :param capacity: number of transitions, from the specification; None for the default of the algorithm
         """
         if capacity is not None and isinstance(self.parameters.memory, EpisodicExperienceReplayParameters):
             self.set("memory.max_size", (MemoryGranularity.Transitions, max(capacity, _SMALLEST_PHASES)))
@@ -161,8 +161,8 @@ class LayerDefaults:
 def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     """The layers from a list of dicts such as ``{"type": "dense", "size": 64}``.
 
-    :raises CoachError: the argument is not a list of layers, a layer is unknown, or Coach does not support this order
-        of layers
+    :raises CoachError: if the argument is not a list of layers, a layer is unknown, or Coach does not support this
+        order of layers
     """
     if isinstance(value, Mapping):
         return _stack_of_dict(Fields(value, where), defaults)
@@ -179,7 +179,8 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
 
 
 def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
-    """Paths of layers. Each but the last one is for a state, and ends in an ``output`` that the last path reads."""
+    """The layers of several paths. Each path except the last one reads one state, and ends in an ``output`` that the
+    last path reads."""
     by_name: dict[str, Stack] = {}
     for index, path in enumerate(paths):
         here, layers = f"{where}[{index}]", list(path)
@@ -191,7 +192,7 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
             first = Fields(layers.pop(0), here)
             names, kind = first.get("names", "name"), first.get("aggregation_type")
             if kind not in (None, "concat"):
-                logger.warning("the spec's '%s' concatenates its inputs here, instead of %s", here, shown(kind))
+                logger.warning("the spec's '%s' concatenates its inputs in Coach, instead of %s", here, shown(kind))
         name = names[0] if isinstance(names, (list, tuple)) and len(names) == 1 else names
         stack = stack_of(layers, here, defaults)
         if index == len(paths) - 1:
@@ -216,7 +217,7 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     found = Stack() if layers is None and kind else stack_of(layers, network.path(key), defaults)
     streams, where = network.get("input_network_specs"), network.path("input_network_specs")
     if kind == "multi_input_stream_nn" and streams is not None:
-        Fields(streams, where)  # its keys are texts
+        Fields(streams, where)  # checks that its keys are texts
         found.by_name |= {name: stack_of(one, f"{where}.{name}", defaults) for name, one in streams.items()}
     found.scope = str(scope or "")
     network.finish()
@@ -234,7 +235,7 @@ def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
         value = layer.get(name)
         if value not in (None, 0.0, 0, True):
             logger.warning(
-                "the spec's '%s' is left out: all layers of a network have the same initial weights and optimizer",
+                "the spec's '%s' is ignored: all layers of a network have the same initial weights and optimizer",
                 layer.path(name),
             )
     if kind in _LAYERS:
@@ -299,9 +300,9 @@ def _activation(layer: Fields, default: str) -> list[Layer]:
 
 
 def put_stack(definition: Definition, name: str, stack: Stack | None, where: str = "network") -> None:
-    """Set the layers of a network. An empty stack leaves its default layers.
+    """Set the layers of a network. An empty stack keeps the default layers.
 
-    :raises CoachError: a convolution has no image, or a state with layers does not exist
+    :raises CoachError: if a convolution has no image, or a state with layers does not exist
     """
     if stack is None:
         _rename_embedders(definition, name)
@@ -312,7 +313,7 @@ def put_stack(definition: Definition, name: str, stack: Stack | None, where: str
             raise CoachError(f"the spec's '{where}' has layers for {named!r}; the states are {', '.join(shapes)}")
     images = {one for one, shape in shapes.items() if len(shape) == 3}
     if stack.convolutions and not images:
-        raise CoachError(f"the spec's '{where}' has a convolution, and no state is an image [height, width, channels]")
+        raise CoachError(f"the spec's '{where}' has a convolution, but no state is an image [height, width, channels]")
     before = {one: stack.by_name.get(one, Stack()) for one in shapes}
     embedders = {
         one: InputEmbedderParameters(
@@ -336,7 +337,7 @@ def has_state(stack: Stack | None) -> bool:
 
 
 def _rename_embedders(definition: Definition, name: str) -> None:
-    """Give each state by name the embedder that the network has for its only one."""
+    """Give each named state a copy of the network's embedder for ``observation``."""
     embedders = definition.parameters.network_wrappers[name].input_embedders_parameters
     if "observation" in embedders and "observation" not in definition.shapes:
         own = embedders.pop("observation")
@@ -344,7 +345,8 @@ def _rename_embedders(definition: Definition, name: str) -> None:
 
 
 def _rescaling(definition: Definition, name: str) -> dict[str, float] | None:
-    """None for what Coach's networks divide by; nothing is divided once the specification has scaled the state."""
+    """The divisors of a state in the network: None for Coach's defaults; 1 if the specification itself filters the
+    state."""
     filters = definition.parameters.input_filter
     has_own = filters is not None and name in filters.observation_filters
     return dict.fromkeys(INPUT_RESCALING, 1.0) if has_own else None
@@ -355,7 +357,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
 
     :param value: a number; ``[from, to]``; ``["linear", from, to]``; or a dict such as
         ``{"type": "linear-decay", "from": 1.0, "to": 0.1, "num_timesteps": 10000}``
-    :raises CoachError: the value has another form
+    :raises CoachError: if the value has another form
     """
     if isinstance(value, Schedule):
         return value
@@ -411,9 +413,9 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
         _set_all(definition, networks, "gradients_clipping_method", GradientClippingMethod.ClipByValue)
         return set_optimizer(definition, inner, networks)
     for name in _OF_STEPS:
-        left_out(fields, name, "optimizers here make plain steps")
+        left_out(fields, name, "Coach's optimizers do not have this setting")
     if any(fields.is_type(name) for name in _WRAPPERS):
-        logger.warning("the spec's '%s' has no effect: Coach uses its 'optimizer' alone", fields.path("type"))
+        logger.warning("the spec's '%s' has no effect: Coach uses only its 'optimizer'", fields.path("type"))
         inner = fields.fields("optimizer")
         return fields.missing("optimizer") if inner is None else set_optimizer(definition, inner, networks)
     kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")
@@ -427,7 +429,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     _set_all(definition, networks, "optimizer_epsilon", fields.number("epsilon", 0, 1))
     _set_all(definition, networks, "rms_prop_optimizer_decay", fields.number("decay", 0, 1))
     for name in ("momentum", "scope"):
-        left_out(fields, name, "optimizers here have none")
+        left_out(fields, name, "Coach's optimizers do not have this setting")
     fields.finish()
     return None
 
@@ -438,7 +440,7 @@ def _set_all(definition: Definition, networks: Sequence[str], name: str, value: 
 
 
 def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
-    """Give a network with an LSTM the memory that it learns from: one of whole episodes."""
+    """Set a memory of whole episodes if the network has an LSTM, which learns from whole episodes."""
     if stack is not None and stack.cells is not None:
         definition.parameters.memory = EpisodicExperienceReplayParameters()
 
@@ -476,4 +478,4 @@ def left_out(fields: Fields, name: str, reason: str) -> None:
     """Warn that a key has no effect, unless its value is empty or 0."""
     value = fields.get(name)
     if value is not None and value is not False and value != 0 and value != "":
-        logger.warning("the spec's '%s' is left out: %s", fields.path(name), reason)
+        logger.warning("the spec's '%s' is ignored: %s", fields.path(name), reason)

@@ -14,14 +14,15 @@ from rl_coach.utils import CoachError
 logger = logging.getLogger("rl_coach")
 
 Put = Union[str, Sequence[str], Callable[[Definition, Any], None]]
-"""Path of a setting in the agent's parameters, several of them, or a function of the definition and the setting."""
+"""Path of a setting in the agent's parameters; several paths; or a function that receives the definition and the
+value."""
 
 
 @dataclass(frozen=True)
 class Row:
     """A key of a specification.
 
-    :param keys: the path of the key, such as ``"update_spec.batch_size"``; older names of its last part follow after
+    :param keys: the path of the key, such as ``"update_spec.batch_size"``. Older names of the last part follow after
         ``|``
     :param put: stores the value in the definition
     :param read: checks and converts the value; None for no change
@@ -35,7 +36,7 @@ class Row:
 def apply_rows(rows: Iterable[Row], definition: Definition, fields: Fields) -> None:
     """Apply the rows to a specification.
 
-    :raises CoachError: a value is wrong
+    :raises CoachError: if a value is wrong
     """
     for row in rows:
         value, where = fields.at(row.keys)
@@ -63,26 +64,26 @@ def anything(value: Any, where: str) -> Any:
 
 
 def first_value(value: Any, where: str) -> float:
-    """A number. For a schedule, it is the first value, and a warning says so."""
+    """A number. For a schedule, the result is the first value, with a warning."""
     schedule = schedule_of(value, where)
     if not hasattr(schedule, "value_at"):
         return float(schedule)
     first = schedule.value_at(0)
-    logger.warning("the spec's '%s' stays at %g: this setting cannot follow a schedule here", where, first)
+    logger.warning("the spec's '%s' stays at %g: this setting does not support a schedule", where, first)
     return float(first)
 
 
 def unused(reason: str, *defaults: Any) -> Callable[..., list[Row]]:
-    """Rows for keys without effect. A line reports each key, unless its value is a default.
+    """Rows for keys without effect. A warning reports each key, unless its value is a default.
 
-    :param reason: the reason in the line
-    :param defaults: values that need no line, in addition to None, False and empty values
+    :param reason: the reason in the warning
+    :param defaults: values without a warning, in addition to None, False and empty values
     """
 
     def read(value: Any, where: str) -> None:
         is_empty = value is False or (isinstance(value, (str, list, tuple, dict)) and not value)
         if not is_empty and not any(type(value) is type(one) and value == one for one in defaults):
-            logger.warning("the spec's '%s' is left out: %s", where, reason)
+            logger.warning("the spec's '%s' is ignored: %s", where, reason)
 
     return lambda *keys: [Row(key, (), read) for key in keys]
 
@@ -102,13 +103,18 @@ def only(reason: str, *allowed: Any) -> Read:
 
     def read(value: Any, where: str) -> None:
         if not any(type(value) is type(one) and value == one for one in allowed):
-            raise CoachError(f"the spec's '{where}' is {shown(allowed[0])} here, not {shown(value)}: {reason}")
+            raise CoachError(f"the spec's '{where}' must be {shown(allowed[0])}, not {shown(value)}: {reason}")
 
     return read
 
 
 def of_target(interval: str, share: str) -> list[Row]:
-    """Rows of the steps between two updates of a target network, and of the share by which an update moves it."""
+    """Rows of a target network: the number of steps between two updates, and the share by which an update moves the
+    target.
+
+    :param interval: the key of the number of steps
+    :param share: the key of the share
+    """
     every = "algorithm.num_steps_between_copying_online_weights_to_target"
     return [
         Row(interval, every, steps(EnvironmentSteps)),
@@ -122,4 +128,4 @@ DEMONSTRATIONS = [
     Row("expert_margin", "algorithm.margin", number(0, 1e6)),
     Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
 ]
-"""The settings of DQfD, which both systems call by the same names."""
+"""The settings of DQfD. Both systems use the same names for them."""

@@ -27,7 +27,7 @@ def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:
     """The agent of a specification that ``Agent.save`` wrote.
 
     :param given: arguments of ``make_agent`` that replace the saved arguments
-    :raises CoachError: the specification is damaged
+    :raises CoachError: if the specification is damaged
     """
     name = saved.get("family") if isinstance(saved, dict) else None
     agent_class = next((one for one in AGENT_CLASSES if one.family.name == name), None)

@@ -80,7 +80,7 @@ def _parts(given: Any, where: str, is_action: bool) -> dict[str, Part]:
         return {name: part_of_space(one) for name, one in parts.items()}
     if given and not any(isinstance(given.get(name), Mapping) for name in given):
         return {SINGLE: _part(Fields(given, where), is_action)}
-    Fields(given, where)  # its keys are texts
+    Fields(given, where)  # checks that its keys are texts
     return {name: _part(Fields(one, f"{where}.{name}"), is_action) for name, one in given.items()}
 
 
@@ -103,7 +103,7 @@ def _part(fields: Fields, is_action: bool) -> Part:
         raise CoachError(f"the spec's '{fields.path('num_actions')}' is missing")
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if low >= high:
-        raise CoachError(f"the spec's '{fields.path('max_value')}' is above 'min_value', not {high:g}")
+        raise CoachError(f"the spec's '{fields.path('max_value')}' must be above 'min_value', not {high:g}")
     return Part("float", shape, low, high)
 
 
@@ -123,7 +123,7 @@ _WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "l
 def _saves(value: Any, where: str) -> None:
     if isinstance(value, Mapping) and value.get("directory") is None:
         return
-    unused("give experiment_path, which writes signals and checkpoints")(where)[0].read(value, where)
+    unused("set experiment_path instead, which writes signals and checkpoints")(where)[0].read(value, where)
 
 
 COMMON = [
@@ -138,12 +138,12 @@ COMMON = [
     ),
     *[Row(name, (), anything) for name in _WITHOUT_EFFECT],
     *[Row(name, (), _saves) for name in ("saver|saver_spec", "summarizer|summary_spec|summarizer_spec")],
-    Row("execution.type", (), only("agents run in one process here", "single")),
-    *refused("agents run in one process here")(
+    Row("execution.type", (), only("agents run in one process", "single")),
+    *refused("agents run in one process")(
         "execution.session_config", "execution.distributed_spec", "session_config", "distributed_spec",
     ),
-    *unused("use NoisyNetDense layers, or noise of the exploration")("variable_noise"),
-    *unused("policies here have the distributions of their spaces")("distributions|distributions_spec"),
+    *unused("use NoisyNetDense layers or noise in the exploration instead")("variable_noise"),
+    *unused("the action space selects the distribution")("distributions|distributions_spec"),
 ]  # fmt: skip
 
 
@@ -155,27 +155,25 @@ def _network(definition: Definition, fields: Fields, network: str = "main") -> S
 
 
 def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, int | None]:
-    """The unit that updates are counted in, the size of a batch, and the distance of updates. TensorForce 0.3 has
-    ``batch_size`` and ``update_frequency`` instead."""
+    """The unit of updates (timesteps or episodes), the size of a batch, and the number of units between two updates.
+    TensorForce 0.3 has ``batch_size`` and ``update_frequency`` instead of ``update_mode``."""
     size, every = fields.whole("batch_size", high=10**7), fields.whole("update_frequency")
     mode = fields.fields("update_mode")
     if mode is None:
         return default_unit, size, every
     if size is not None or every is not None:
-        raise CoachError(
-            "the spec's 'update_mode' sets the same as 'batch_size' and 'update_frequency': give one of them"
-        )
+        raise CoachError("the spec's 'update_mode' replaces 'batch_size' and 'update_frequency': leave out these two")
     unit = mode.choice("unit", ("timesteps", "episodes", "sequences")) or default_unit
     size, every, length = mode.whole("batch_size", high=10**7), mode.whole("frequency"), mode.whole("length", high=1000)
     if unit != "sequences":
         return unit, size, every
     logger.warning("the spec's 'update_mode' is converted from sequences to timesteps")
-    length = length or 8  # TensorForce's own
+    length = length or 8  # TensorForce's default
     return "timesteps", size and size * length, every and every * length
 
 
 def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int | None]:
-    """The unit and the size of the batches of an agent that learns from what it has just played."""
+    """The unit and the size of the batches of an agent that learns from its newest steps."""
     unit, size, every = _update_mode(fields, default_unit)
     if every not in (None, size):
         logger.warning("the spec's 'update_mode': the frequency is set to batch_size, because each batch is used once")
@@ -183,7 +181,7 @@ def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int |
 
 
 def _play_phases(definition: Definition, fields: Fields) -> tuple[str, int | None]:
-    """See ``_phases``. A batch is played between two updates."""
+    """Set the number of steps or episodes between two updates to the size of a batch. :return: see ``_phases``"""
     unit, size = _phases(fields)
     if size is not None:
         step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
@@ -208,7 +206,7 @@ VALUES = [
     *of_target("target_sync_frequency", "target_update_weight"),
     Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", _huber),
     Row(_EXPLORATION, lambda definition, given: _explore(definition, given), anything),
-    *refused("agents that learn values have no such term")("entropy_regularization"),
+    *refused("the loss of agents that learn Q-values does not have this term")("entropy_regularization"),
 ]  # fmt: skip
 
 
@@ -221,12 +219,12 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
 
 def _complete_naf(definition: Definition, fields: Fields) -> None:
     _complete_values(definition, fields)
-    # Without bounds L collapses on Pendulum: the advantage vanishes, and the mean gets no gradient.
+    # Without bounds, the factor L collapses on Pendulum: the advantage vanishes, and the mean gets no gradient.
     definition.set("network_wrappers['main'].heads_parameters[0].diagonal_bounds", (0.1, 10.0))
 
 
 def _replay(definition: Definition, fields: Fields, stack: Stack | None, networks: list[str]) -> None:
-    """Updates from a replay memory."""
+    """Set the batches, the time of updates and the memory of an agent with a replay memory."""
     unit, batch, every = _update_mode(fields, "timesteps")
     if batch is not None and batch > 10**5:
         raise CoachError(f"the spec's 'batch_size' must be a whole number from 1 to 100,000, not {batch}")
@@ -259,7 +257,7 @@ def _explore(definition: Definition, given: Any) -> None:
     exploration: Any
     if kind.startswith("ornstein"):
         exploration = OUProcessParameters()
-        exploration.dt, exploration.sigma = 1.0, 0.3  # TensorForce's own: the time of its process is in timesteps
+        exploration.dt, exploration.sigma = 1.0, 0.3  # TensorForce's defaults, in timesteps
         for name, low in (("mu", -math.inf), ("theta", 0.0), ("sigma", 0.0)):
             value = fields.number(name, low)
             if value is not None:
@@ -313,11 +311,11 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
     else:
         put_stack(definition, "critic", None)
     if stack is not None and stack.cells is not None:
-        raise CoachError("the spec's 'network': the critic of ddpg_agent has no state, so its policy has no LSTM")
+        raise CoachError("the spec's 'network': ddpg_agent does not support an LSTM")
     own = definition.parameters.memory
     _replay(definition, fields, None, ["actor", "critic"])
     if not isinstance(definition.parameters.memory, type(own)):
-        left_out(fields, "memory", "ddpg_agent samples uniformly")
+        left_out(fields, "memory", "ddpg_agent samples without priorities")
         definition.parameters.memory = own
     updates = set_optimizer(definition, fields.fields("optimizer"), ["actor"])
     definition.set("algorithm.num_consecutive_training_steps", updates)
@@ -329,13 +327,13 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
 POLICY = [
     *COMMON,
     Row("entropy_regularization", "algorithm.beta_entropy", first_value),
-    *refused("a policy explores by itself")(_EXPLORATION),
-    *unused("every step is learned from once", True)("keep_last_timestep"),
+    *refused("the agent explores with random actions of its policy")(_EXPLORATION),
+    *unused("the agent learns from each step once", True)("keep_last_timestep"),
 ]
 
 
 def _latest(definition: Definition, fields: Fields) -> None:
-    """The memory of agents that learn from their newest episodes."""
+    """Set the memory of an agent that learns from its newest episodes."""
     memory = fields.fields("memory", "memory_spec")
     if memory is not None:
         memory.choice("type", ("latest", "replay"))
@@ -348,7 +346,7 @@ _BASELINES = {"mlp": ("sizes",), "network": ("sizes", "network", "network_spec")
 
 
 def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> str | None:
-    """The critic. :return: ``baseline_mode``"""
+    """Set the critic. :return: ``baseline_mode``"""
     mode, baseline = fields.choice("baseline_mode", ("states", "network")), fields.fields("baseline")
     optimizer = fields.fields("baseline_optimizer")
     if mode is None and (baseline is not None or optimizer is not None):
@@ -360,11 +358,11 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
         for name in ("l1_regularization", "l2_regularization", "scope"):
-            left_out(baseline, name, "the baseline has the settings of the network here")
+            left_out(baseline, name, "the baseline has the settings of the policy's network")
         if stack is not None and kind == "mlp" and sizes and list(_numbers(sizes[0], baseline)) == stack.units:
             pass
         elif sizes:
-            left_out(fields, "baseline", "it has the layers of the policy's network here")
+            left_out(fields, "baseline", "Coach's baseline has the layers of the policy's network")
     _optimizer_of_baseline(definition, fields, optimizer)
     return mode
 
@@ -383,7 +381,7 @@ def _optimizer_of_baseline(definition: Definition, fields: Fields, optimizer: Fi
         definition.settings.update(own.settings)
         definition.set("algorithm.value_epochs", count)
     elif any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "baseline_optimizer", "policy and baseline are updated together, by the policy's optimizer")
+        left_out(fields, "baseline_optimizer", "policy and baseline use the same optimizer, the policy's")
 
 
 PPO = [
@@ -420,8 +418,8 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
         definition.set("algorithm.apply_gradients_every_x_episodes", batch)
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
-    elif batch not in (None, 1000):  # TensorForce's own
-        left_out(fields, "batch_size", "vpg_agent learns from whole episodes; update_mode counts them")
+    elif batch not in (None, 1000):  # TensorForce's default
+        left_out(fields, "batch_size", "vpg_agent learns from whole episodes; set their number in update_mode")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
         left_out(fields.fields("optimizer") or fields, "num_steps", "vpg_agent learns from each episode once")
     gae_lambda = fields.number("gae_lambda", 0, 1)
@@ -435,22 +433,22 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
 
 TRPO = [
     *POLICY[: len(COMMON)],
-    *unused("trpo_agent has no such term")("entropy_regularization", "likelihood_ratio_clipping"),
+    *unused("the loss of trpo_agent does not have this term")("entropy_regularization", "likelihood_ratio_clipping"),
     *POLICY[len(COMMON) + 1 :],
     Row("learning_rate", "algorithm.max_kl_divergence", number(1e-9, 1e3)),
     Row("cg_max_iterations", "algorithm.conjugate_gradient_iterations", whole(0, 10**4)),
     Row("cg_damping", "algorithm.conjugate_gradient_damping", number(0, 1e3)),
     Row("ls_max_iterations", "algorithm.line_search_attempts", whole(1, 10**3)),
-    *unused("its loop is compiled")("cg_unroll_loop", "ls_unroll_loop", "ls_accept_ratio"),
+    *unused("trpo_agent does not have this setting")("cg_unroll_loop", "ls_unroll_loop", "ls_accept_ratio"),
     Row("gae_lambda", "algorithm.gae_lambda", number(0, 1)),
-    *unused("the step is that of the trust region")("optimizer"),
+    *unused("trpo_agent computes its steps without an optimizer")("optimizer"),
 ]
 
 
 def _complete_trpo(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "actor")
     if has_state(stack):
-        logger.warning("the spec's 'network': the critic of trpo_agent has its layers without the LSTM here")
+        logger.warning("the spec's 'network': the critic of trpo_agent has these layers without the LSTM")
     put_stack(definition, "critic", stack and Stack(stack.convolutions, stack.dense, None, stack.by_name))
     _latest(definition, fields)
     _play_phases(definition, fields)
@@ -462,7 +460,7 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
 
 
 _ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-function")(where)[0].read(value, where))]
-_DOUBLE = [Row("double_q_model", (), only("it is double: use dqn_agent", True))]
+_DOUBLE = [Row("double_q_model", (), only("the agent always uses double Q-learning; use dqn_agent", True))]
 
 
 FAMILY = Family(
@@ -476,8 +474,8 @@ FAMILY = Family(
             made_of("DQfD"),
             [
                 *VALUES, *_DOUBLE, *DEMONSTRATIONS,
-                *unused("demonstrations stay for ever", 10000)("demo_memory_capacity"),
-                *unused("batches have demonstrations by their priorities", 0.2)("demo_sampling_ratio"),
+                *unused("the memory keeps all demonstrations", 10000)("demo_memory_capacity"),
+                *unused("priorities decide the share of demonstrations in a batch", 0.2)("demo_sampling_ratio"),
             ],
             _complete_values,
         ),
@@ -503,9 +501,9 @@ FAMILY = Family(
 # methods
 
 _MODEL = "tensorforce-model"
-_RULES = "the update is a rule of rl_coach/agents/rules; agent.get_td_loss gives losses"
-_MADE = "an agent has its networks when it is made"
-_LISTS = "a network is a list of layers, or paths of layers"
+_RULES = "losses are update rules in rl_coach/agents/rules; agent.get_td_loss returns the loss of a batch"
+_MADE = "Coach creates the networks together with the agent"
+_LISTS = "describe a network as a list of layers, or as a list of paths of layers"
 _OF_MODEL = {
     **dict.fromkeys(("initialize", "setup", "create_output_operations"), _MADE),
     **dict.fromkeys(
@@ -513,16 +511,16 @@ _OF_MODEL = {
          "tf_discounted_cumulative_reward"),
         _RULES,
     ),
-    **dict.fromkeys(("act", "tf_actions_and_internals", "tf_action_exploration"), "agent.act and agent.predict"),
-    **dict.fromkeys(("tf_preprocess_states", "tf_preprocess_reward"), "filters of the agent, states_preprocessing"),
-    "get_summaries": "give the agent an experiment_path, where signals are written",
-    "update": "agent.update(batch), whose loss also has the loss of each row",
+    **dict.fromkeys(("act", "tf_actions_and_internals", "tf_action_exploration"), "use agent.act and agent.predict"),
+    **dict.fromkeys(("tf_preprocess_states", "tf_preprocess_reward"), "use the agent's states_preprocessing"),
+    "get_summaries": "give the agent an experiment_path; it then writes signals there",
+    "update": "use agent.update(batch); the returned loss also has the loss of each row",
 }  # fmt: skip
 __getattr__ = without_meaning(
     "TensorForce",
     {
-        "Model": "the agent has its methods, and parameters its settings",
-        "Configuration": "write a dict",
+        "Model": "use the methods of the agent, and its settings",
+        "Configuration": "use a dict",
         "Network": _LISTS,
         "LayerBasedNetwork": _LISTS,
         "LayeredNetwork": _LISTS,
@@ -535,7 +533,8 @@ __getattr__ = without_meaning(
 
 
 class _Model:
-    """The methods of TensorForce's model that have a meaning here; the others say what does the same.
+    """TensorForce's model of an agent, with the methods that Coach supports. For other methods, an error recommends a
+    replacement.
 
     :param agent: the agent
     """
@@ -546,7 +545,7 @@ class _Model:
         self._agent = agent
 
     def get_variables(self, include_submodules: bool = False, include_nontrainable: bool = False) -> list[np.ndarray]:
-        """All weights."""
+        """All weights of all networks."""
         return [array for arrays in self._agent.get_weights().values() for array in arrays]
 
     def __getattr__(self, name: str) -> Any:
@@ -554,7 +553,7 @@ class _Model:
 
 
 class TensorForceAgent(SpecAgent):
-    """An agent with TensorForce's methods. It has the methods of ``Agent``, too."""
+    """An agent with TensorForce's methods. It also has the methods of ``Agent``."""
 
     family = FAMILY
     kind: ClassVar[str | None] = None
@@ -617,8 +616,8 @@ class TensorForceAgent(SpecAgent):
         :param directory: the directory of ``save_model``; its newest model is restored. After
             ``save_model("models/mine")``, ``"models"`` works too, because ``mine`` was the beginning of TensorForce's
             file names
-        :param file: a file in ``directory``, or a path without it
-        :raises CoachError: the directory contains no model
+        :param file: a file in ``directory``; without ``directory``, a path
+        :raises CoachError: if the directory contains no model
         """
         path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
@@ -638,7 +637,7 @@ class TensorForceAgent(SpecAgent):
         return stored
 
     def set_demonstrations(self, batch: Mapping[str, Any]) -> int:
-        """``import_demonstrations`` of columns."""
+        """The same as ``import_demonstrations``, for columns."""
         return self.import_demonstrations(batch)
 
     def initialize_model(self) -> None:
@@ -699,7 +698,8 @@ RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actio
 
 
 class ConstantAgent(TensorForceAgent):
-    """An agent that always takes the same action. ``action_values`` has the actions by name; others are 0."""
+    """An agent that always takes the same action. ``action_values`` has the actions by name. An action without a value
+    gets the allowed number nearest to 0."""
 
     kind = "constant_agent"
 
@@ -749,12 +749,12 @@ class OpenAIGym:
         return self.gym.reset()[0]
 
     def execute(self, action: Any) -> tuple[Any, bool, float]:
-        """:return: next state, terminal, reward"""
+        """Act once. :return: next state, terminal, reward"""
         state, reward, terminated, truncated, _ = self.gym.step(action)
         return state, terminated or truncated, float(reward)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the environment."""
         self.gym.close()
 
 

@@ -1,4 +1,4 @@
-"""The loop of an agent and its environments, by the methods of RLgraph's ``SingleThreadedWorker``."""
+"""The loop of an agent and its environments, with the methods of RLgraph's ``SingleThreadedWorker``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError
 logger = logging.getLogger("rl_coach")
 
 ENVIRONMENTS = ("openai", "openai-gym", "open-ai-gym")
-"""Types of environments of Gymnasium's."""
+"""The values of ``type`` in a specification that mean an environment of Gymnasium."""
 _OF_THE_AGENT = (
     "update_mode", "update_interval", "steps_before_update", "batch_size", "sync_interval", "sync_tau", "sample_size",
     "num_iterations",
@@ -39,7 +39,7 @@ class SingleThreadedWorker:
     :param worker_executes_preprocessing: has no effect
     :param render: has no effect; make the environment with a window instead
     :param environment: older name of ``env_spec``
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class SingleThreadedWorker:
         :return: ``timesteps_executed``, ``episodes_executed``, ``env_frames`` (with repetitions), ``runtime`` in
             seconds, ``ops_per_second``, ``env_frames_per_second``, ``episodes_per_minute``, ``mean_episode_runtime``,
             and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended.
-            If no episode ended, they are of the episodes in progress
-        :raises CoachError: for bad input
+            If no episode ended, these are the rewards of the episodes in progress
+        :raises CoachError: if an argument is wrong
         """
         limit = positive("num_timesteps", num_timesteps)
         settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
@@ -151,7 +151,7 @@ class SingleThreadedWorker:
         of_agent = self.agent.spec.document.get("update_spec") or {}
         fields = Fields(update_spec or {}, "update_spec")
         learns = fields.flag("do_updates")
-        fields.refuse("the agent's own specification says it", *_OF_THE_AGENT)
+        fields.refuse("set it in the agent's specification instead", *_OF_THE_AGENT)
         fields.finish()
         return bool(of_agent.get("do_updates", True)) if learns is None else learns
 
@@ -190,13 +190,13 @@ def _statistics(
 def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
     """The id of Gymnasium in a specification, and True if the environment is shown in a window.
 
-    :raises CoachError: the specification has no id, or an entry that Coach does not support
+    :raises CoachError: if the specification has no id, or an entry that Coach does not support
     """
     fields = Fields(spec, "env_spec")
     fields.choice("type", ENVIRONMENTS)
     name, shows = fields.get("gym_env"), fields.get("visualize")
     for key in ("frameskip", "max_num_noops", "episodic_life", "fire_reset"):
-        left_out(fields, key, "levels of Atari have it, and a worker has frameskip")
+        left_out(fields, key, "use an Atari level with this setting, or the worker's frameskip")
     fields.finish()
     if not isinstance(name, str):
         raise CoachError("the spec's 'env_spec.gym_env' must be the id of a Gymnasium environment")
@@ -204,7 +204,7 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _environments_of(given: Any, count: int) -> list[Any]:
-    """Environments from the arguments of a worker."""
+    """The environments of a worker, from its arguments."""
     if isinstance(given, Mapping):
         arguments = gymnasium_arguments(given)
         return [gymnasium_environment(*arguments) for _ in range(count)]

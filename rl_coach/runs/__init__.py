@@ -1,1 +1,1 @@
-"""Files that a run leaves behind, and their readers."""
+"""Files that a run writes, and the functions that read them."""

@@ -1,4 +1,4 @@
-"""Names, tags and notes that users give to runs, the archive, and the trash.
+"""Annotations of runs (name, tags, note, archived), and the trash for deleted runs.
 
 Annotations are stored next to the signals, in ``annotations.json``, so they move with the run:
 
@@ -47,7 +47,7 @@ def read(signal_file: str | os.PathLike) -> Annotation:
 def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotation:
     """Change fields of a run's annotation, and return the new annotation.
 
-    :raises CoachError: a field does not exist, or the file cannot be written
+    :raises CoachError: if a field does not exist, or the file cannot be written
     """
     path = pathlib.Path(signal_file)
     unknown = set(changes) - set(asdict(Annotation()))
@@ -79,7 +79,7 @@ def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tup
     """Move files or directories below ``root`` into its folder ``.trash``, which readers ignore.
 
     :return: the old and the new path of each, for ``take_back``
-    :raises CoachError: a path is not below ``root`` or cannot be moved; all others are moved back
+    :raises CoachError: if a path is not below ``root`` or cannot be moved; all others are moved back
     """
     folder = root / TRASH / time.strftime("%Y-%m-%d_%H-%M-%S")
     moved: list[tuple[pathlib.Path, pathlib.Path]] = []
@@ -112,7 +112,7 @@ def _free(path: pathlib.Path) -> pathlib.Path:
 def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
     """Undo ``move_to_trash``.
 
-    :raises CoachError: another file exists at an old path
+    :raises CoachError: if another file exists at an old path
     """
     for was, now in moved:
         if was.exists():

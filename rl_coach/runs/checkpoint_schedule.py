@@ -41,7 +41,7 @@ class CheckpointSchedule:
 
     @property
     def is_regular(self) -> bool:
-        """True if checkpoints are to be saved during the run."""
+        """True if the run saves checkpoints at regular times."""
         return bool(self._periods) or self._seconds is not None
 
     def restart(self) -> None:
@@ -50,11 +50,12 @@ class CheckpointSchedule:
         self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
 
     def next_count(self, unit: type[StepMethod]) -> int | None:
-        """The training count of a unit at which the next checkpoint is due; None if this unit has no period."""
+        """The count of training steps or episodes at the next checkpoint; None if no checkpoints are due by this
+        unit."""
         return self._due.get(unit)
 
     def is_due(self, is_between_episodes: bool = True) -> bool:
-        """True if a checkpoint is to be saved now; called after every step."""
+        """True if a checkpoint must be saved now. Called after each step."""
         for unit, due in self._due.items():
             if self._counts[unit] >= due:
                 return True

@@ -62,7 +62,7 @@ class Side:
     :param curves: environment steps and evaluation rewards of the runs, by environment
     :param to_target: environment steps until an evaluation reached the target and ended training, for the runs that
         reached it, by environment
-    :param reward_ranges: the range of a run's rewards, by environment; only if all runs know the same range
+    :param reward_ranges: the range of a run's rewards, by environment; only if the range of all runs is known and equal
     """
 
     name: str
@@ -77,7 +77,7 @@ class Side:
 class Comparison:
     """Groups of runs in the same environments.
 
-    :param sides: the groups; the others are compared with the first
+    :param sides: the groups; all other groups are compared with the first group
     :param tasks: the environments
     :param ranges: the scores that count as 0 and as 1, for each environment that has such a scale
     :param notes: further notes for the reader
@@ -108,12 +108,12 @@ class Comparison:
         return found
 
     def _scaled(self, side: Side, task: str) -> np.ndarray:
-        """The ends of an environment's range of rewards on the scale of 0 to 1 [2]."""
+        """The smallest and the largest possible reward of an environment on the scale of 0 to 1, [2]."""
         low, high = self.ranges[task]
         return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
 
     def figures(self, task: str) -> tuple[Numbers, Numbers, Numbers, Mapping[str, Range]]:
-        """The scores and steps of all sides in an environment, as ``table_of_scores`` takes them."""
+        """The scores and steps of all sides in an environment, as arguments for ``table_of_scores``."""
         return (
             {side.name: side.scores[task] for side in self.sides},
             {side.name: side.steps[task] for side in self.sides},
@@ -122,7 +122,7 @@ class Comparison:
         )
 
     def improvement(self, side: Side, over: Side) -> Measure:
-        """The probability that a run of one side scores more than one of another, over all environments."""
+        """The probability that a run of ``side`` scores more than a run of ``over``, over all environments."""
         pair = self._raw(side), self._raw(over)
         has_interval = all(max(map(len, one)) >= FEWEST_RUNS for one in pair)
         low, high = improvement_interval(*pair) if has_interval else (math.nan, math.nan)
@@ -149,13 +149,13 @@ def compare(
 ) -> Comparison:
     """Compare the runs below these directories.
 
-    Each directory is a side. Each setting of a sweep is a side, or each experiment of a single directory with
-    several experiments.
+    Each directory is a side. Exceptions: in the directory of a sweep, each setting is a side. If there is only one
+    directory with several experiments, each experiment is a side.
 
     :param score: ``last`` or ``best``: the evaluation that gives a run's score
-    :param ranges: for environments the scores that count as 0 and as 1; default: the lowest and the highest score of
+    :param ranges: the scores that count as 0 and as 1, by environment; by default the lowest and the highest score of
         all runs
-    :raises CoachError: there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides: list[Side] = []
@@ -169,7 +169,7 @@ def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Co
 
     :param groups: CSVs of the runs of each side, by its name
     :param score: as for ``compare``
-    :raises CoachError: there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides = []
@@ -183,10 +183,10 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
     if not tasks:
         lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
-        raise CoachError(f"no environment has runs with scores of all sides ({lists})")
+        raise CoachError(f"no environment has scores of all sides ({lists})")
     unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
-        raise CoachError(f"there is no environment '{unknown}' to give a range for; there are {', '.join(tasks)}")
+        raise CoachError(f"a range is given for '{unknown}', but the environments are {', '.join(tasks)}")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
         notes.append(f"not compared, because not all sides have runs there: {', '.join(sorted(left_out))}")
@@ -218,7 +218,7 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
 
 
 def _settings_of(directory: str) -> dict[str, str]:
-    """The settings of a sweep by its runs' directories; empty if it is not a sweep."""
+    """The settings of a sweep by the directories of its runs; empty if the directory is not a sweep."""
     if not run_group.is_group(directory):
         return {}
     return {run["name"]: run["setting"] for run in run_group.read(directory)["runs"] if "setting" in run}
@@ -255,7 +255,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
 
 
 def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:
-    """A row of ``Experiments.runs`` with the figures that its run prints."""
+    """A row of ``Experiments.runs`` with the figures that the run itself prints."""
     return pd.Series({**run, **asdict(Summary().as_printed(status))}, name=run.name)
 
 
@@ -279,13 +279,13 @@ def _curve(signals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """The smallest and the largest score; None if all scores are equal, because they give no scale then."""
+    """The smallest and the largest score; None if all scores are equal, because equal scores define no scale."""
     low, high = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
     return (low, high) if high > low else None
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """The shortest ends of the paths that are different."""
+    """Names of the directories: the shortest ends of their paths that differ."""
     parts = [pathlib.Path(directory).resolve().parts for directory in directories]
     for length in range(1, max(map(len, parts))):
         names = ["/".join(one[-length:]) for one in parts]
@@ -297,8 +297,8 @@ def _names(directories: Sequence[str]) -> list[str]:
 def table_of_scores(
     scores: Numbers, steps: Numbers, to_target: Numbers | None = None, ranges: Mapping[str, Range] | None = None
 ) -> list[str]:
-    """A table with a line for each setting, sorted by the mean, then by fewer steps. Lines of more than 80 columns have
-    the name of the setting above the numbers.
+    """A table with a line for each setting, sorted by the mean, then by fewer steps. If lines have more than 80
+    columns, the name of each setting is above its numbers.
 
     The last column is the probability that a run of the best setting scores more than a run of this setting. The list
     is empty without scores.
@@ -306,7 +306,7 @@ def table_of_scores(
     :param scores: scores of the runs of each setting
     :param steps: environment steps of these runs; NaN if unknown
     :param to_target: steps until training ended at the target, for the runs that reached it
-    :param ranges: the range of the scores of a setting, if it is known. Intervals stay inside
+    :param ranges: the range of the scores of a setting, if it is known. Intervals are cut to this range
     """
     if not scores:
         return []
@@ -344,7 +344,7 @@ def rows_of_scores(
 
 
 def _steps_to_target(steps: Sequence[float] | np.ndarray, runs: int) -> str:
-    """The mean steps to the target, and how many of the runs reached it if not all did."""
+    """The mean number of steps to the target, and the number of runs that reached it, if not all of them did."""
     if not len(steps):
         return "-"
     return f"{np.mean(steps):,.0f}" + (f" ({len(steps)} of {runs})" if len(steps) < runs else "")

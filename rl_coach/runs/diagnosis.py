@@ -3,8 +3,9 @@
     >>> for run, problem in diagnose("experiments/CartPole_DQN").items():
     ...     print(run, problem)
 
-Each check reads one kind of failure in the rows after heatup and returns one sentence with its evidence. The order of
-the checks is the order of causes: a learning rate of 0 also explains a reward that does not rise, so it comes first.
+Each check looks for one kind of failure in the rows after heatup, and returns one sentence with its evidence. Causes
+are checked before their effects: a learning rate of 0 also explains a reward that does not rise, so the learning rate
+is checked first.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Evidence:
         return values[np.isfinite(values)]
 
     def mean(self, signal: str) -> np.ndarray:
-        """The mean of a signal with statistics in each row."""
+        """The column ``<signal>/Mean``, the mean of a signal in each row."""
         return self.column(f"{signal}/Mean")
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """A setting of the agent by the end of its dotted name."""
+        """A setting of the agent. :param name: the end of its dotted name"""
         return self.settings.get(f"agent.{name}", default)
 
     @property
@@ -74,7 +75,7 @@ def _no_update(run: Evidence) -> str | None:
 def _learning_rate_of_zero(run: Evidence) -> str | None:
     rates = run.mean("Learning Rate")
     share = float(np.mean(rates == 0)) if rates.size else 0.0
-    # a schedule may end at 0, so its last rows are no evidence
+    # a schedule may end at 0, so a few rows with 0 are no evidence
     if share > 0.5:
         return f"the learning rate was 0 in {share:.0%} of the rows with updates: the weights did not change"
     return None
@@ -110,8 +111,9 @@ def _exploding_values(run: Evidence) -> str | None:
 
 
 def _largest_return(run: Evidence) -> float:
-    """A bound of the discounted return: the largest episode, and the largest mean reward of a step for ever."""
-    # rows of evaluations have a length and no reward of training
+    """A bound of the discounted return: the larger of the largest total reward of an episode, and the return if each
+    step had the largest mean reward per step."""
+    # rows of evaluations have an episode length, but no training reward
     episodes = run.rows[[_SHAPED_REWARD, "Episode Length"]].dropna()
     if episodes.empty:
         return 0.0
@@ -138,8 +140,8 @@ def _collapsed_entropy(run: Evidence) -> str | None:
     if spread.size < 2 or spread[0] <= 0 or _late(spread) > 0.01 * spread[0] or _is_at_best(run):
         return None
     return (
-        f"the policy's {name} fell from {spread[0]:.3g} to {_late(spread):.3g} before it was good: it explores no "
-        "more; lower the learning rate, or raise beta_entropy"
+        f"the policy's {name} fell from {spread[0]:.3g} to {_late(spread):.3g} before its rewards were good: it no "
+        "longer explores; lower the learning rate, or raise beta_entropy"
     )
 
 
@@ -171,7 +173,10 @@ def _no_reward(run: Evidence) -> str | None:
     if rewards.size < FEWEST_EPISODES or np.ptp(rewards) > 0:
         return None
     seen = "saw no reward" if rewards[0] == 0 else f"saw no reward but {rewards[0]:g}"
-    return f"the agent {seen} in {rewards.size:,} episodes, so it has nothing to learn from: explore more, or shape it"
+    return (
+        f"the agent {seen} in {rewards.size:,} episodes, so it has nothing to learn from: explore more, or shape the "
+        "reward"
+    )
 
 
 def _target_never_updated(run: Evidence) -> str | None:
@@ -192,7 +197,7 @@ def _few_episodes_in_evaluations(run: Evidence) -> str | None:
     if jump <= 0.25 * float(np.max(np.abs(rewards))):
         return None
     shown = ", ".join(f"{reward:.4g}" for reward in rewards)
-    return f"an evaluation is one episode, and its reward is chance ({shown}): set evaluation_steps to 10 episodes"
+    return f"an evaluation is one episode, which depends on luck ({shown}): set evaluation_steps to 10 episodes"
 
 
 CHECKS: tuple[Callable[[Evidence], str | None], ...] = (
@@ -209,7 +214,7 @@ def _late(values: np.ndarray) -> float:
 def problem_of(run: Evidence) -> str | None:
     """The first problem that a check finds, in one sentence with its evidence; None if no check finds one.
 
-    A run that only evaluates an agent has no problem: all its rows have the number of updates that the agent had.
+    A run that only evaluates has no problem. Its rows all have the same number of updates, above 0.
     """
     updates = run.column(TRAINING_ITERATION, after_heatup=False)
     if updates.size and updates.min() == updates.max() > 0:
@@ -220,7 +225,7 @@ def problem_of(run: Evidence) -> str | None:
 def diagnose(path: str | os.PathLike) -> dict[str, str | None]:
     """The problem of each run below a directory, by the run's id; None if no check finds one.
 
-    :raises CoachError: there is no run
+    :raises CoachError: if there is no run
     """
     experiments = load(path)
     rows = experiments.signals.groupby("run")

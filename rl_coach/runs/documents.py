@@ -44,7 +44,7 @@ def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
 
 
 def settings_for(csv_path: str | os.PathLike, document: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a document, without the agents whose signals are in other CSVs of the run."""
+    """The settings in a document, without the settings of agents with signals in other CSVs of the run."""
     parameters = document.get("parameters")
     settings = parameters if isinstance(parameters, dict) else document
     agents = settings.get("agents")

@@ -12,7 +12,7 @@ from rl_coach.runs.statistics import FEWEST_RUNS, iqm
 from rl_coach.utilities.students_t import t_95
 
 FRESH_EPISODES = 20
-"""Number of new episodes that score a policy after an evaluation has selected it."""
+"""Number of new episodes that measure a policy after an evaluation has selected it."""
 
 Range = tuple[float, float]
 """The smallest and the largest possible value."""
@@ -22,7 +22,7 @@ def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple
     """The 95% confidence interval of a mean by Student's t.
 
     :param values: at least two
-    :param within: the range of the values if it is known. The interval stays inside
+    :param within: the range of the values if it is known. The interval is cut to this range
     """
     mean = float(np.mean(values))
     half = t_95(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
@@ -39,11 +39,11 @@ class EvaluationStatistics:
 
     :param episodes: number of episodes
     :param mean: mean of the total rewards
-    :param standard_deviation: of a sample (n - 1); None for a single episode
+    :param standard_deviation: the sample standard deviation (with n - 1); None for a single episode
     :param minimum: the smallest total reward
     :param maximum: the largest total reward
     :param confidence_low: the lower end of the mean's 95% confidence interval by Student's t; None for a single episode
-    :param confidence_high: the upper end
+    :param confidence_high: the upper end of this interval
     """
 
     episodes: int
@@ -56,7 +56,8 @@ class EvaluationStatistics:
 
     @classmethod
     def of(cls, rewards: Sequence[float], within: Range | None = None) -> EvaluationStatistics:
-        """
+        """The statistics of an evaluation.
+
         :param rewards: the total reward of each episode [episodes], at least one
         :param within: the range of an episode's total reward, if it is known
         """
@@ -79,14 +80,14 @@ class EvaluationStatistics:
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """Statistics of several runs of one environment, each of which has one score.
+    """Statistics of several runs in one environment. Each run has one score.
 
     :param runs: number of runs
     :param mean: mean of the scores
-    :param standard_deviation: of a sample (n - 1); None for a single run
-    :param interquartile_mean: the mean of the middle half
+    :param standard_deviation: the sample standard deviation (with n - 1); None for a single run
+    :param interquartile_mean: the mean of the middle half of the scores
     :param low: lower end of the mean's 95% interval by Student's t; None for fewer than ``FEWEST_RUNS`` runs
-    :param high: upper end
+    :param high: upper end of this interval
     """
 
     runs: int
@@ -98,8 +99,9 @@ class RunStatistics:
 
     @classmethod
     def of(cls, scores: Sequence[float], within: Range | None = None) -> RunStatistics:
-        """
-        :param scores: one of each run [runs], at least one
+        """The statistics of several runs.
+
+        :param scores: the score of each run [runs], at least one
         :param within: the range of scores, if it is known
         """
         values = np.asarray(scores, np.float64)

@@ -15,12 +15,12 @@ _SECONDS_BETWEEN_FLUSHES = 10.0
 
 
 class EventFile:
-    """An event file, written by the caller's thread. The writer of tensorboardX has its own thread; if that thread dies
-    of a full disk, the run waits for it for ever.
+    """An event file that the caller's thread writes. The writer of tensorboardX uses another thread. If that thread
+    fails on a full disk, the run waits for ever.
 
     :param directory: the directory of the file; it is created if it does not exist
-    :raises CoachError: tensorboardX is not installed
-    :raises OSError: the file cannot be written
+    :raises CoachError: if tensorboardX is not installed
+    :raises OSError: if the file cannot be written
     """
 
     def __init__(self, directory: str):
@@ -69,8 +69,9 @@ class EventFile:
 
 
 def check_tensorboardx() -> None:
-    """
-    :raises CoachError: tensorboardX is not installed
+    """Check that TensorBoard files can be written.
+
+    :raises CoachError: if tensorboardX is not installed
     """
     try:
         import tensorboardX  # noqa: F401

@@ -1,6 +1,6 @@
-"""The events of a run as lines for programs, such as log analysers and cloud services. The form is Coach's.
+"""The events of a run as lines for programs, such as log analysers and cloud services.
 
-They are printed only if ``screen.is_read_by_programs``.
+The lines are printed only if ``screen.is_read_by_programs`` is True.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def log_episode(
 
     :param name: the agent's full name
     :param worker: the worker's number; None if there are no workers
-    :param exploration: the exploration parameter; left out unless it is one number
+    :param exploration: the exploration parameter; the line contains it only if it is one number
     :param steps: environment steps, heatup included
     """
     line: dict[str, Any] = {"Name": name}

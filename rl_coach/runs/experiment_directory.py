@@ -13,12 +13,12 @@ from rl_coach.utils import CoachError
 
 
 class ExperimentDirectory:
-    """The directory of one run. It is removed again if the run never starts. Only this process writes there until
-    ``release``.
+    """The directory of one run. Only this process writes there until ``release``. If the run does not start, the
+    directory is removed.
 
-    :param may_exist: the directory may exist, with a run that continues; False appends ``-1``, ``-2``, … to the name if
-        another run uses it
-    :raises CoachError: it cannot be written, or another process writes there
+    :param may_exist: True: the directory may already exist, with a run that continues. False: if another run uses the
+        directory, ``-1``, ``-2``, … is appended to the name
+    :raises CoachError: if the directory cannot be written, or another process writes there
     """
 
     def __init__(self, path: str, may_exist: bool):

@@ -4,8 +4,8 @@
     >>> experiments.runs[["seed", "state", "best_evaluation_reward"]]
     >>> experiments.signals.groupby("run")["Training Reward"].max()
 
-A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are
-only read, never locked. They may grow meanwhile: a row counts when its line has ended.
+A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are only
+read, never locked. They may grow while they are read: a row counts when its line has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
 
 COPIED_AFTER_SECONDS = 3600.0
-"""A CSV that is so many seconds newer than its last row is treated as a copy."""
+"""A CSV is treated as a copy if it is this many seconds newer than its last row."""
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
@@ -111,24 +111,24 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
         for name in VIDEO_DIRECTORIES
         if (directory / name).is_dir()
         for file in (directory / name).iterdir()
-        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # one that is being recorded
+        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # a video in progress
     ]
     return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 
 
 @dataclass(frozen=True)
 class RunDescription:
-    """Description of a run, or of one of its workers, from the names of its files and the JSON next to its CSV.
+    """Description of a run, or of one of its workers, from the names of the files and the JSON next to the CSV.
 
-    :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
+    :param id: the CSV's path below the root, without ``.csv``; only the directory if it contains no other run
     :param experiment: the experiment's name
     :param worker: number of the worker; None if the file does not say, and for a run with several workers
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
     :param counts_minutes: True if its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
-    :param framework: the framework of its networks, as ``-f`` names it
+    :param framework: the framework of the run's networks, by its name for ``-f``
     :param settings: the settings of its command line (``-cp``)
-    :param evaluates_only: True if it did not train
+    :param evaluates_only: True if the run did not train
     :param parameters: every setting by its dotted name
     """
 
@@ -167,7 +167,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     record = _object(document.get("run"), {})
     parameters = flatten(settings_for(path, document))
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
-    # 0 is a run that only evaluates, too: it evaluates until it is stopped
+    # 0 also means a run that only evaluates, until it is stopped
     evaluate_only = parameters.get("task.evaluate_only")
     return RunDescription(
         id=run_id,
@@ -270,8 +270,8 @@ def _start(record: Mapping[str, Any], timestamp: float | None, parameters: Mappi
 
 
 def parse_timestamp(name: str) -> float | None:
-    """The start in a directory name ``dd_mm_yyyy-hh_mm``, from local time to seconds since the epoch; None for
-    others."""
+    """The start time in a directory name ``dd_mm_yyyy-hh_mm`` (local time), in seconds since the epoch; None for other
+    names."""
     match = _TIMESTAMP.match(name)
     if match is None:
         return None
@@ -297,7 +297,7 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
-    """Minutes since the start, from the wall-clock column that exists; empty without one.
+    """Minutes since the start, from the wall-clock column of the CSV; empty without such a column.
 
     :param column: returns a column's float64 values [rows] by its name
     :param counts_minutes: a column without a unit in its name is in minutes; False for seconds
@@ -329,7 +329,7 @@ class Summary:
 
     @property
     def steps_per_second(self) -> float:
-        """Environment steps a second over the whole run."""
+        """Environment steps per second over the whole run."""
         return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
 
     def add(self, table: pyarrow.Table, counts_minutes: bool) -> None:
@@ -349,7 +349,8 @@ class Summary:
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
 
     def as_printed(self, status: Mapping[str, Any]) -> Summary:
-        """The figures that the run prints. A figure that its status does not have is taken from the CSV.
+        """The summary with the figures that the run prints. Figures that its status does not have are taken from the
+        CSV.
 
         The CSVs of agents that play together count each agent's own steps and rewards.
 
@@ -405,8 +406,8 @@ def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float])
 
 
 def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
-    """The names of a CSV's columns, and the run's state from its last rows. The time does not depend on the file's
-    size.
+    """The names of a CSV's columns, and the run's state from its last rows. Only the header and the end of the file are
+    read.
 
     :param most_bytes: bytes to read from the end; more if lines are long
     :raises OSError: if the file is gone or cannot be read
@@ -456,8 +457,8 @@ def _number(cell: str) -> float:
 
 
 def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
-    """Time of a run's last write, in seconds since the epoch. It is the time of the CSV, or the run's end by its own
-    clock if that was long before: the file of a copied run is as new as the copy."""
+    """Time of a run's last write, in seconds since the epoch. It is the time of the CSV's last change, except if the
+    CSV is a copy. The file of a copy is much newer than its last row; the result is then the time of the last row."""
     if description.start is None or not np.isfinite(summary.minutes):
         return modified
     ended = description.start + 60.0 * summary.minutes
@@ -467,7 +468,7 @@ def last_growth(description: RunDescription, summary: Summary, modified: float) 
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
     """The short, unique id of each CSV's run: its directory below ``root``, or a file's path if it has several runs.
 
-    The CSVs of a run's workers have the same id, made from the first worker's file.
+    The CSVs of a run's workers have the same id, from the first worker's file.
     """
     runs = [_run_of(path) for path in paths]
     first_files: dict[tuple[str, str], str] = {}
@@ -490,7 +491,7 @@ def _run_of(path: str) -> tuple[str, str]:
 
 
 def worker_of(path: str | os.PathLike) -> int | None:
-    """The number of the worker that wrote a CSV, None if its name does not say."""
+    """The number of the worker that wrote a CSV; None if the CSV's name has no number."""
     match = _FILE_NAME.match(pathlib.PurePath(path).stem)
     return int(match["worker"]) if match and match["worker"] else None
 
@@ -499,10 +500,11 @@ def worker_of(path: str | os.PathLike) -> int | None:
 class Experiments:
     """Runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (their number),
-        framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
-        best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's CSV), plays_with_others.
-        A run has the figures that it prints. An agent that plays with others has its own steps and rewards
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (the number of
+        workers), framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second,
+        last_evaluation_reward, best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's
+        CSV), plays_with_others. The numbers are the ones that the run prints. For an agent that plays with others,
+        steps and rewards are its own
     :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
         not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name
@@ -513,8 +515,8 @@ class Experiments:
     parameters: pd.DataFrame
 
     def tidy(self, *names: str) -> pd.DataFrame:
-        """A table with a row for each value: run, episode, iteration, steps, minutes, then ``signal`` and ``value``,
-        without NaN.
+        """A table with a row for each value of each signal. The columns are run, episode, iteration, steps, minutes,
+        signal and value. NaN is left out.
 
         :param names: the signals; all signals without names
         """
@@ -531,7 +533,7 @@ class Experiments:
     def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
         """A plot of a signal of every run over environment steps.
 
-        :raises CoachError: no run has the signal
+        :raises CoachError: if no run has the signal
         """
         if signal not in self.signals:
             raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
@@ -555,9 +557,9 @@ def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Li
 
 
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
-    """Read the runs below a directory, one CSV, or several of either.
+    """Read the runs of a directory or a CSV, or of several directories and CSVs.
 
-    :raises CoachError: a path does not exist, or there is no signal CSV below the paths
+    :raises CoachError: if a path does not exist, or there is no signal CSV below the paths
     """
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     files = list(dict.fromkeys(file for one in given for file in _signal_files(one)))

@@ -23,7 +23,8 @@ _LONGEST_LINE = 1 << 20
 
 
 def histogram(values: np.ndarray) -> dict[str, Any] | None:
-    """The histogram of finite values; None without values. Up to ``NUM_BINS`` whole numbers have a bin for each."""
+    """The histogram of finite values; None without values. Whole numbers have one bin each, if they span at most
+    ``NUM_BINS`` numbers."""
     values = np.asarray(values, np.float64).ravel()
     values = values[np.isfinite(values)]
     if not values.size:
@@ -40,7 +41,7 @@ def append(directory: str | os.PathLike[str], steps: int, values: Mapping[str, n
     """Append a line to the file in a run's directory.
 
     :param values: by name, of any shape
-    :raises OSError: the file cannot be written
+    :raises OSError: if the file cannot be written
     """
     found = {name: made for name, numbers in values.items() if (made := histogram(numbers)) is not None}
     with open(pathlib.Path(directory) / HISTOGRAM_FILE, "a", encoding="utf-8") as file:
@@ -48,8 +49,8 @@ def append(directory: str | os.PathLike[str], steps: int, values: Mapping[str, n
 
 
 def read(directory: str | os.PathLike[str]) -> dict[str, list[dict[str, Any]]]:
-    """The histograms by name, in the order of steps, each with its ``steps``. Damaged lines are left out; of many lines
-    only some are read. The result is empty without a file."""
+    """The histograms by name, in the order of steps, each with its ``steps``. Damaged lines are left out. If there are
+    many lines, only some are read. The result is empty without a file."""
     try:
         with open(pathlib.Path(directory) / HISTOGRAM_FILE, encoding="utf-8", errors="replace") as file:
             lines = file.readlines()

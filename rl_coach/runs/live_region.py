@@ -13,19 +13,20 @@ from rl_coach.utilities.stop_signals import stop_signals
 _REDRAWS_PER_SECOND = 4
 _GAP = 2
 
-_STOPPING = "stopping after this step; once more to exit at once, without a checkpoint"
+_STOPPING = "stopping after this step; a second Ctrl-C exits at once, without a checkpoint"
 
 Fields = Sequence["tuple[str, str]"]
 """Names and values; a name may be empty."""
 Columns = Sequence["tuple[str, Sequence[str]]"]
-"""Names and the cells below them, as many in each."""
+"""Names of columns, each with its cells. All columns have the same number of cells."""
 
 
 class LiveRegion:
-    """Fields with their names, in one line or as a table, and the wait in progress, if any.
+    """The lines at the bottom of a terminal: fields with their names, in one line or as a table, and the wait in
+    progress.
 
-    A thread draws them, so the seconds of a wait are shown even while the program is inside a library. ``open`` and
-    ``close`` are counted: the region disappears with the last ``close``.
+    A separate thread draws the region, so the seconds of a wait are shown even while the program is inside a library.
+    ``open`` may be called several times: the region disappears after as many calls of ``close``.
 
     :param console: a ``rich`` console on a terminal
     """
@@ -56,7 +57,7 @@ class LiveRegion:
 
     @contextlib.contextmanager
     def waiting_for(self, what: str) -> Iterator[None]:
-        """Show a line below the fields: the reason of a wait, and its seconds so far."""
+        """Inside this context, show a line below the fields: the reason of a wait, and its seconds so far."""
         before = self._waits
         self._waits = (*before, (what, time.monotonic()))
         self.open()
@@ -68,7 +69,7 @@ class LiveRegion:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Hide the region, for a question to the user."""
+        """Inside this context, hide the region, for example for a question to the user."""
         was_shown = self._live is not None
         self._stop()
         try:
@@ -108,8 +109,8 @@ class LiveRegion:
         return Group(*lines)
 
     def _rows(self, width: int) -> list[list[tuple[str, Sequence[str]]]]:
-        """The columns in as many rows as they need in a terminal of this width. A column never becomes narrower again,
-        so that the columns right of it do not move."""
+        """The columns in one or more rows, for a terminal of this width. A column never becomes narrower again, so that
+        the columns to the right do not move."""
         rows: list[list[tuple[str, Sequence[str]]]] = []
         left = 0
         for name, cells in self._columns:

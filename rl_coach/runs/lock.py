@@ -1,6 +1,6 @@
 """A lock on the directory of an experiment: one process at a time writes there.
 
-It is the operating system's lock (``flock``), so the lock ends with the process, also after a crash.
+The lock is the operating system's (``flock``), so it ends with the process, also after a crash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
 
     On a file system without locks, nothing is locked.
 
-    :raises CoachError: another process holds the lock, or the lock file cannot be written
+    :raises CoachError: if another process holds the lock, or the lock file cannot be written
     """
     path = pathlib.Path(directory).resolve()
     if fcntl is None or path in _held:
@@ -51,7 +51,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
         os.ftruncate(file.fileno(), 0)
         os.write(file.fileno(), str(os.getpid()).encode())
     except OSError:
-        # on a full disk the lock still holds; only the message of a second run lacks the process number
+        # on a full disk the lock is still valid; only the message of a second run lacks the process number
         return
 
 
@@ -68,7 +68,7 @@ def holds(directory: str | os.PathLike[str]) -> bool:
 
 
 def holder(directory: str | os.PathLike[str]) -> int | None:
-    """The process that has locked a directory last; None if the number is unknown."""
+    """The number of the process that was the last to lock a directory; None if it is unknown."""
     try:
         number = (pathlib.Path(directory) / LOCK_FILE).read_text(encoding="utf-8")[:20].strip()
     except (OSError, ValueError):
@@ -77,7 +77,8 @@ def holder(directory: str | os.PathLike[str]) -> int | None:
 
 
 def _forget() -> None:
-    """Close lock files that a fork has inherited. Otherwise an orphaned child would keep its run's lock."""
+    """Close the lock files in a forked child process. Otherwise a child that outlives the run would keep the run's
+    lock."""
     while _held:
         _held.popitem()[1].close()
 

@@ -30,7 +30,8 @@ def mean_of(
     :param band: ``std``: mean ± the sample standard deviation; ``confidence``: the 95% interval of the mean by
         Student's t (none for a single run); ``iqm``: the interquartile mean and its 95% interval by ``statistics``
     :param strata: for ``iqm`` the environment of each run; empty for one environment
-    :param within: the range of y if it is known. Intervals stay inside; a range that a value contradicts is ignored
+    :param within: the range of y if it is known. Intervals are cut to this range. A range is ignored if a value is
+        outside
     :return: x, y, low, high and count, each [points]
     """
     strata = [stratum for stratum, (x, _) in zip(strata or [""] * len(lines), lines) if x.size]

@@ -31,7 +31,7 @@ _LONGEST_RECORD = 4 << 20
 
 @dataclass(frozen=True)
 class PackedRun:
-    """Facts of a run, and its flags.
+    """Facts and flags of a run.
 
     :param name: the experiment's name
     :param command: the command line
@@ -58,7 +58,7 @@ def write(path: pathlib.Path, run: PackedRun, files: Mapping[str, pathlib.Path])
 
     :param path: the zip; it must not exist
     :param files: the files to pack, by their names in the zip
-    :raises CoachError: a file cannot be read, the files are too large, or the zip exists or cannot be written
+    :raises CoachError: if a file cannot be read, the files are too large, or the zip exists or cannot be written
     """
     if path.exists():
         raise CoachError(f"'{path}' exists already: choose another name with -o")
@@ -76,7 +76,7 @@ def write(path: pathlib.Path, run: PackedRun, files: Mapping[str, pathlib.Path])
 def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     """Read a packed run, and write its files below a directory. Nothing is written outside of the directory.
 
-    :raises CoachError: the file is missing, damaged or no packed run, or the directory cannot be written
+    :raises CoachError: if the file is missing, damaged or not a packed run, or the directory cannot be written
     """
     if not pathlib.Path(path).is_file():
         raise CoachError(f"no file '{path}'")
@@ -94,12 +94,13 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     except OSError as error:
         raise CoachError(f"'{path}' cannot be unpacked: {error.strerror or error}") from None
     except ARCHIVE_DAMAGE as error:
-        raise CoachError(f"'{path}' is no run of coach pack: {' '.join(str(error).split())[:200]}") from None
+        raise CoachError(f"'{path}' is not a file of coach pack: {' '.join(str(error).split())[:200]}") from None
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """
-    :raises ValueError: an entry is outside of the known folders, not a plain file, or too large
+    """Check the entries of a packed run.
+
+    :raises ValueError: if an entry is outside of the known folders, not a plain file, or too large
     """
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
@@ -119,8 +120,9 @@ def _check(archive: zipfile.ZipFile) -> None:
 
 
 def _run_in(archive: zipfile.ZipFile) -> PackedRun:
-    """
-    :raises ValueError: the record is damaged, or was written by a newer version
+    """Read the facts of a packed run.
+
+    :raises ValueError: if the record is damaged, or was written by a newer version
     """
     if archive.getinfo(RUN_FILE).file_size > _LONGEST_RECORD:
         raise ValueError(f"its {RUN_FILE} is too large")

@@ -78,7 +78,7 @@ class SignalPlot:
 
 @dataclass(frozen=True)
 class _Axes:
-    """The ranges of both axes. They give the place of a value in the picture."""
+    """The ranges of both axes, which convert values to places in the picture."""
 
     low_x: float
     high_x: float
@@ -113,7 +113,7 @@ class Interval:
     """A value with its interval.
 
     :param label: the text next to the interval
-    :param colour: its index in the colours
+    :param colour: the index of the interval's colour
     """
 
     label: str
@@ -125,7 +125,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class IntervalPlot:
-    """Values with their intervals, a line each.
+    """Values with their intervals, one line for each value.
 
     :param intervals: from the top to the bottom
     :param x_label: the meaning of the values
@@ -169,7 +169,7 @@ class IntervalPlot:
 
 
 def line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
-    """A line of the finite values, thinned to as many points as a plot can show."""
+    """A line of the finite values, with only as many points as a plot can show."""
     there = np.isfinite(x) & np.isfinite(y)
     step = max(1, math.ceil(there.sum() / _MOST_POINTS))
     return Line(label, x[there][::step], y[there][::step])
@@ -181,7 +181,7 @@ def _range(values: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _end(value: float, span: float) -> str:
-    """A number at the end of an axis; a short axis needs digits."""
+    """A number at the end of an axis, as text. A short axis needs more digits."""
     return f"{value:,.0f}" if span >= 10 else f"{value:.4g}"
 
 

@@ -29,7 +29,8 @@ class Goal:
     :param total: the whole amount; None if it is unknown
     :param unit: the unit of both, in the plural
     :param may_end_before: the part also ends when the stop condition is met
-    :param reward: the reward that each episode of an evaluation must reach for that; None if it is unknown
+    :param reward: the reward that each episode of an evaluation must reach for the stop condition; None if it is
+        unknown
     """
 
     done: int
@@ -40,7 +41,7 @@ class Goal:
 
     @property
     def is_endless(self) -> bool:
-        """True if the part continues until it is stopped. Presets express that by a huge number."""
+        """True if the part continues until it is stopped. Presets express this by a huge number of steps."""
         return self.total is None or self.total >= _AS_GOOD_AS_ENDLESS
 
     @property
@@ -62,7 +63,7 @@ class Status:
     :param updates: updates of the networks
     :param goal: the end of the present heatup, training or evaluation; None if it is unknown
     :param evaluation_steps: environment steps taken in all evaluations
-    :param others: further names and values to show, such as those of workers
+    :param others: further names and values to show, such as the state of workers
     :param epochs: passes over a data set; 0 without a data set
     :param training: the end of training, also during an evaluation; None while nothing trains
     """
@@ -90,19 +91,19 @@ class Rate:
         self._samples: deque[tuple[float, float]] = deque(maxlen=256)
 
     def sample(self, count: float) -> None:
-        """Note the present value of the counter."""
+        """Store the present value of the counter."""
         now = time.monotonic()
         self._samples.append((now, count))
         while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
             self._samples.popleft()
 
     def skip(self, seconds: float) -> None:
-        """Leave out the time that has just passed."""
+        """Do not count the last ``seconds`` seconds."""
         self._samples = deque(((at + seconds, count) for at, count in self._samples), maxlen=self._samples.maxlen)
 
     @property
     def per_second(self) -> float | None:
-        """The speed; None with fewer than two samples."""
+        """The speed in counts per second; None with fewer than two samples."""
         if len(self._samples) < 2:
             return None
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
@@ -117,7 +118,7 @@ class NoDisplay:
         self.show_table([(name, (value,)) for name, value in fields])
 
     def show_table(self, columns: Columns) -> None:
-        """Show the states of several runs, a line each."""
+        """Show the states of several runs, one line for each run."""
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -127,7 +128,7 @@ class NoDisplay:
 
 
 class PlainLines(NoDisplay):
-    """Progress as printed lines: one every ten seconds, and the lines of ``say``."""
+    """Progress as printed lines: one line every ten seconds, and the lines of ``say``."""
 
     def __init__(self, screen_logger: ScreenLogger):
         self._screen = screen_logger
@@ -174,9 +175,9 @@ def display_on(screen_logger: ScreenLogger) -> NoDisplay:
 class Progress:
     """Shows the progress of a run. Call ``update`` a few times a second, not at each step.
 
-    :param screen_logger: the screen to show it on
+    :param screen_logger: the screen that shows the progress
 
-    :ivar has_improved: the newest evaluation is better than all before it
+    :ivar has_improved: the newest evaluation is better than all earlier evaluations
     :ivar steps_to_target: environment steps until an evaluation reached the target and ended training; None before
     :ivar reward_range: the smallest and the largest total reward of an episode; None if they are unknown
     """
@@ -221,7 +222,7 @@ class Progress:
         self.last_evaluation, self.best_evaluation = state["last_evaluation"], state["best_evaluation"]
         self._rewards = deque(state["rewards"], maxlen=_EPISODES_IN_MEAN)
         self._seconds_before, self._started = state["seconds"], time.monotonic()
-        self._steps, self._fraction = Rate(), Rate()  # the speeds before were measured on other steps
+        self._steps, self._fraction = Rate(), Rate()  # speeds from before the restore belong to other steps
 
     def start(self) -> None:
         """Begin to show the progress."""
@@ -235,7 +236,7 @@ class Progress:
             self._display = None
 
     def add_episode(self, reward: float) -> None:
-        """Note a training episode. :param reward: its total reward"""
+        """Count a training episode. :param reward: the episode's total reward"""
         self._rewards.append(reward)
 
     def begin_evaluation(self, status: Status) -> None:
@@ -244,7 +245,7 @@ class Progress:
         self.update(status)
 
     def add_evaluation_episode(self, reward: float) -> None:
-        """Note an episode of the evaluation. :param reward: its total reward"""
+        """Count an episode of the evaluation. :param reward: the episode's total reward"""
         if self._evaluation is not None:
             self._evaluation.rewards.append(reward)
 
@@ -255,7 +256,7 @@ class Progress:
             self._evaluation = None
 
     def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
-        """Note an evaluation that has ended, and print it. :param reward: its mean reward"""
+        """Store and print the result of an evaluation. :param reward: the evaluation's mean reward"""
         self.has_improved = self.best_evaluation is None or reward > self.best_evaluation
         self.last_evaluation = reward
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)
@@ -275,8 +276,8 @@ class Progress:
     def report(self, status: Status) -> dict[str, Any]:
         """The state of the run as plain values, for ``status.json``: counts and rewards, None if there are none.
 
-        ``done`` of ``total`` is the share of heatup or of training, also during an evaluation in training. It is the
-        share of the evaluation if the run only evaluates. ``total`` is None without an end.
+        ``done`` and ``total`` are amounts of heatup or training, also during an evaluation in training. If the run only
+        evaluates, they are amounts of the evaluation. ``total`` is None if the run has no end.
         """
         goal = status.training or status.goal
         return {
@@ -302,7 +303,7 @@ class Progress:
     def _own_fields(self, status: Status) -> list[tuple[str, str]]:
         if self._evaluation is not None:
             return self._evaluation_fields(status, self._evaluation)
-        # compilations and similar waits do not count in the speed
+        # waits, such as compilations, do not count for the speed
         waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
         for rate in (self._steps, self._fraction):
             rate.skip(waited)

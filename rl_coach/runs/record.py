@@ -44,7 +44,7 @@ def write(
     seed: int | None,
     command_line: list[str] | None = None,
 ) -> None:
-    """Write the record of a run that begins. If the record exists, add that the run continues.
+    """Write the record of a run at its start. If the record already exists, add that the run continues.
 
     :param defaults: the flags' default values; only other values are recorded
     :param seed: the run's seed, drawn or given
@@ -66,7 +66,7 @@ def write(
             record["begins_from"] = os.path.abspath(origin)
         if args.evaluated:
             record["evaluated"] = os.path.abspath(args.evaluated)
-        now = datetime.datetime.now().astimezone().isoformat()  # a process that started long ago may begin a run
+        now = datetime.datetime.now().astimezone().isoformat()  # the process may have started long before
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd(), "began": now}
         _write_git_diff(directory)
     # the framework always, because the default depends on what is installed
@@ -81,8 +81,8 @@ def write(
 
 
 def _write_git_diff(directory: pathlib.Path) -> None:
-    """Write the changes of the working directory since its last commit. Without changes, or without git, there is no
-    file."""
+    """Write the changes in the working directory since the last commit of git. Without changes, or without git, no file
+    is written."""
     command = ["git", "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"]
     try:
         told = subprocess.run(command, capture_output=True, timeout=_LONGEST_SECONDS_OF_GIT, check=False).stdout
@@ -95,10 +95,10 @@ def _write_git_diff(directory: pathlib.Path) -> None:
 def resumed_arguments(
     directory: str, explicit: argparse.Namespace, defaults: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """The flags of an experiment's start, and its settings (``-cp``) followed by the new settings.
+    """The flags that an experiment was started with, and its settings (``-cp``) followed by the new settings.
 
     :param explicit: the flags of the command line that resumes the experiment
-    :raises CoachError: the experiment does not exist, or a flag contradicts its record
+    :raises CoachError: if the experiment does not exist, or a flag contradicts its record
     """
     record = read(directory)
     arguments = record["arguments"]
@@ -120,12 +120,12 @@ def evaluated_arguments(
 
     :param explicit: the flags of the command line that evaluates the experiment; it may name another level,
         environment, seed or checkpoint
-    :raises CoachError: the experiment does not exist or has not trained, or a flag contradicts its record
+    :raises CoachError: if the experiment does not exist or has not trained, or a flag contradicts its record
     """
     record = read(directory)
     if record["evaluate_only"]:
         of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
-        raise CoachError(f"'{directory}' only evaluated, so it has no checkpoint{of}")
+        raise CoachError(f"the run in '{directory}' only evaluated, so it has no checkpoint{of}")
     arguments = record["arguments"]
     _check_agreement(directory, _FIXED_IN_EVALUATIONS, arguments, explicit, defaults)
     taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}
@@ -141,7 +141,7 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     """Refuse to run the preset in another user's directory, because a preset is a program.
 
     :param record_file: the file that names the preset
-    :raises CoachError: the directory or its record belongs to another user
+    :raises CoachError: if the directory or its record belongs to another user
     """
     if not hasattr(os, "geteuid"):
         return
@@ -166,7 +166,7 @@ def _check_agreement(
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
             has = f"no --{name}" if was is None else f"--{name} {was}"
-            raise CoachError(f"'{directory}': this run has {has}; leave it out, or start a new run with -crd")
+            raise CoachError(f"'{directory}': this run has {has}; leave out this flag, or start a new run with -crd")
 
 
 def settings_in(text: str) -> list[tuple[str, str]]:
@@ -201,7 +201,7 @@ def experiment_name(directory: pathlib.Path) -> str:
 def read(directory: str) -> dict[str, Any]:
     """Read the record of the experiment in this directory.
 
-    :raises CoachError: there is no experiment, or its record is damaged
+    :raises CoachError: if there is no experiment, or its record is damaged
     """
     path = pathlib.Path(directory) / RECORD_FILE
     try:

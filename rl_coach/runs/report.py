@@ -59,7 +59,7 @@ def sections_of(comparison: Comparison) -> list[Section]:
             "Scores of the runs, and their environment steps on average, or the steps until an evaluation reached the "
             "target and ended training. The interval is for the mean, by Student's t; fewer than three runs have none. "
             "IQM is the interquartile mean. P(best > this) is the probability that a run of the first line scores more "
-            "than one of this line."
+            "than a run of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         lines = []
@@ -80,7 +80,7 @@ def _about(comparison: Comparison) -> Section:
     ranges = "; ".join(f"{task}: {low:.6g} is 0, {high:.6g} is 1" for task, (low, high) in comparison.ranges.items())
     about = (
         "Measures follow Agarwal et al. 2021 (rliable). Intervals of scores are 95% intervals by Student's t, "
-        "which hold for three runs; fewer runs have none. Intervals of probabilities come from a stratified bootstrap."
+        "for three or more runs. Intervals of probabilities come from a stratified bootstrap."
     )
     if ranges:
         about += f" Measures over environments use scores on a scale of 0 to 1: {ranges}."

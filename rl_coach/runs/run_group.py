@@ -34,7 +34,7 @@ def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
 def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the record of the runs in this directory.
 
-    :raises CoachError: the record is damaged
+    :raises CoachError: if the record is damaged
     """
     path = pathlib.Path(directory) / GROUP_FILE
     document = read_json(path)
@@ -52,7 +52,7 @@ def _is_name(name: Any) -> bool:
 def run_directories(directory: str | os.PathLike[str]) -> list[str]:
     """The directories of the group's runs that have begun; the directory itself for a single run.
 
-    :raises CoachError: the record of the group is damaged
+    :raises CoachError: if the record of the group is damaged
     """
     if not is_group(directory):
         return [os.fspath(directory)]

@@ -1,4 +1,4 @@
-"""Several runs as processes at the same time, with a line for each on one display."""
+"""Several runs as processes at the same time, on one display with a line for each run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIGNALS_THAT_ASK = 2
 _STOPPED = (*(128 + one for one in SIGNALS), *(-one for one in SIGNALS))
 _FAILED, _BAD_INPUT = 1, 2
 _CODES_OF_ERRORS = (_FAILED, _BAD_INPUT)
-"""A run with one of these exit codes has printed the reason."""
+"""A run that ends with one of these exit codes has printed the reason."""
 _BYTES_OF_LAST_LINES = 8192
 _SECONDS_TO_SAVE = 60.0
 
@@ -35,10 +35,10 @@ _SECONDS_TO_SAVE = 60.0
 class Job:
     """A run to start.
 
-    :param name: its name on the display
+    :param name: the run's name on the display
     :param flags: the flags of the program
     :param directory: the directory of its ``status.json``
-    :param program: the module that runs it
+    :param program: the module that Python runs
     """
 
     name: str
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def log(self) -> pathlib.Path:
-        """The file of its output, next to its directory."""
+        """The file with the run's output, next to the run's directory."""
         return self.directory.with_name(f"{self.directory.name}.log")
 
 
@@ -122,8 +122,8 @@ def progress_of(status: dict[str, Any]) -> dict[str, Any]:
 class _Running:
     """A run in progress.
 
-    :param before: the status that was in its directory before it began
-    :param heard: number of signals that were sent to it
+    :param before: the status in the run's directory before the run began
+    :param heard: number of signals that were sent to the run
     """
 
     job: Job
@@ -136,7 +136,7 @@ class _Running:
     def read_status(self) -> dict[str, Any]:
         """The status of this run, not the status of an earlier run in the same directory.
 
-        It may come from another process than the one that was started, such as a worker's or a trainer's.
+        A process that the run has started, such as a worker or a trainer, may have written this status.
         """
         status = read_status(self.job.directory)
         is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
@@ -170,14 +170,15 @@ class SideBySide:
     """Runs processes of ``coach`` at the same time, each on its share of the cores, so that their threads do not
     compete.
 
-    Ctrl-C, SIGTERM and SIGHUP are passed on to each run. The run saves a checkpoint and ends. Runs that wait do not
-    begin then.
+    Ctrl-C, SIGTERM and SIGHUP are passed on to each run. The run saves a checkpoint and ends. Runs that have not begun
+    are not started.
 
     :param jobs: the runs, in the order of their start
     :param at_once: number of runs at the same time
-    :param ends_all: returns True if the outcome of one run shows that the others are useless; they are ended then
+    :param ends_all: returns True if the outcome of one run shows that the others are useless. All other runs are then
+        ended
     :param say: called with the outcome of each run at its end
-    :param more: returns a further run when there is room for one; None if there is none at this time
+    :param more: called when another run can start. It returns this run, or None if there is no other run at this time
     :ivar stopped_by: the number of the first signal; None if there was no signal
     """
 
@@ -202,7 +203,7 @@ class SideBySide:
         self._shows_waiting = screen_logger.is_live
 
     def run(self) -> list[Outcome]:
-        """Run all to their ends.
+        """Run all jobs to their ends.
 
         :return: an outcome for each job, in their order; jobs of ``more`` come last
         """
@@ -303,7 +304,7 @@ _State = tuple[Job, dict[str, Any], float]
 
 
 def _columns(running: Sequence[_State], num_waiting: int) -> list[tuple[str, list[str]]]:
-    """Names and cells of the runs, a cell each, and a last line for those that wait."""
+    """The columns of the display, with one cell for each run, and a last cell for the runs that wait."""
     if not running:
         return []
     lines = [(job.name, *_cells(progress_of(status)), duration(time.monotonic() - began))
@@ -334,13 +335,13 @@ def _number(value: Any, form: str) -> str:
 
 
 def evaluation_of(progress: dict[str, Any]) -> str:
-    """``200 (best 200)``; empty without an evaluation so far."""
+    """The last and the best evaluation as text, such as ``200 (best 200)``; empty without an evaluation so far."""
     last, best = progress.get("last_evaluation"), progress.get("best_evaluation")
     return "" if last is None or best is None else f"{last:.5g} (best {best:.5g})"
 
 
 def _last_line(log: pathlib.Path) -> str:
-    """The last line of a file that is not empty; the empty text if there is none."""
+    """The last non-empty line of a file; an empty text if there is none."""
     with open(log, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES_OF_LAST_LINES))
         lines = file.read().decode("utf-8", "replace").split("\n")

@@ -24,7 +24,7 @@ WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
 TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 LONGEST_LINE_BYTES = 2 << 20
-"""Longer lines are treated as damaged."""
+"""The largest length of a line. Longer lines count as damaged."""
 MOST_ROWS = 1 << 20
 """The largest number of rows of one file for a plot."""
 _BLOCK_BYTES = 8 << 20
@@ -35,17 +35,17 @@ _NEWLINE = ord("\n")
 
 
 class SignalFile:
-    """The columns of one CSV. It is read once; later only its new rows are read.
+    """The columns of one CSV. The file is read once; later, only its new rows are read.
 
     Every value is a float64; an empty cell, a word or a missing value is NaN. Damaged lines are left out and counted.
-    They have too many or too few cells, no number in the first column, invalid UTF-8, or more than
+    Damaged lines have too many or too few cells, no number in the first column, invalid UTF-8, or more than
     ``LONGEST_LINE_BYTES``. A file that shrinks or is replaced is read again.
 
     :param path: the CSV
     :param wanted: read only these columns and the first; None reads all
-    :param most_rows: from more rows keep the rows with the smallest and the largest values of each stretch, so that
-        memory is bounded and plots look the same; None keeps all
-    :ivar names: the names of all columns, the first is the index; empty before the header has been written
+    :param most_rows: if there are more rows, keep only the rows with the smallest and the largest value of each
+        interval. Memory is then bounded, and plots look the same. None keeps all rows
+    :ivar names: the names of all columns. The first column is the index. Empty before the header has been written
     :ivar left_out: number of damaged lines
     :ivar is_condensed: True if rows were left out because of ``most_rows``
     """
@@ -64,7 +64,7 @@ class SignalFile:
 
     @classmethod
     def from_table(cls, path: str | os.PathLike, table: pa.Table, offset: int, seam: bytes) -> SignalFile:
-        """A file that was read earlier up to ``offset``.
+        """A ``SignalFile`` that continues an earlier one, which was read up to ``offset``.
 
         :param seam: the last bytes before ``offset``; if they differ from the file's bytes, the file was replaced
         """
@@ -76,7 +76,7 @@ class SignalFile:
     def from_offset(
         cls, path: str | os.PathLike, names: Sequence[str], offset: int, seam: bytes, wanted: Collection[str]
     ) -> SignalFile:
-        """A file to read only after ``offset``. :param seam: as in ``from_table``"""
+        """A ``SignalFile`` that reads only the rows after ``offset``. :param seam: as in ``from_table``"""
         file = cls(path, wanted, MOST_ROWS)
         file.names, file.offset, file.seam = list(names), offset, seam
         file.table = empty_table(file._kept())
@@ -93,7 +93,7 @@ class SignalFile:
         return self.table.nbytes if self.table is not None else 0
 
     def has(self, names: Collection[str]) -> bool:
-        """True if all of these columns that the file has were read."""
+        """True if each of these columns was read, or is not in the file."""
         return self.wanted is None or self.wanted.issuperset(names)
 
     def column(self, name: str) -> np.ndarray:
@@ -105,8 +105,8 @@ class SignalFile:
     def refresh(self, check: Callable[[], None] = lambda: None) -> bool:
         """Read the file's new rows. :return: True if anything changed
 
-        :param check: called before every block; an exception of it ends the reading, and the next ``refresh`` continues
-            there
+        :param check: called before each block. If it raises an exception, the reading ends, and the next ``refresh``
+            continues there
         :raises OSError: if the file is gone or cannot be read
         """
         with open(self.path, "rb") as file:
@@ -160,7 +160,8 @@ class SignalFile:
 def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
     """Blocks of whole lines from the file's position to its end, each of about ``_BLOCK_BYTES``.
 
-    :return: the lines, the bytes that they had in the file, and the number of lines that were left out as too long
+    :return: for each block its lines, its number of bytes in the file, and the number of lines that were left out
+        because they are too long
     """
     rest, skipped = b"", 0
     while data := file.read(_BLOCK_BYTES):
@@ -177,7 +178,7 @@ def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
 
 
 def without_long_lines(body: bytes) -> tuple[bytes, int]:
-    """The lines without lines longer than ``LONGEST_LINE_BYTES``, and the number of lines left out."""
+    """All lines that are not longer than ``LONGEST_LINE_BYTES``, and the number of longer lines."""
     if len(body) <= LONGEST_LINE_BYTES:
         return body, 0
     ends = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE) + 1
@@ -237,7 +238,7 @@ def empty_table(names: Sequence[str]) -> pa.Table:
 
 
 def parse(body: bytes, names: Sequence[str], kept: Sequence[str] | None = None) -> tuple[pa.Table, int]:
-    """Whole CSV lines without their header as float64 columns; other values than numbers become NaN.
+    """CSV lines without their header as float64 columns. Values that are not numbers become NaN.
 
     :param kept: the columns to return, the first of ``names`` among them; None returns all
     :return: the columns, and the number of damaged lines, which are left out
@@ -311,7 +312,8 @@ def _numbers(words: pa.ChunkedArray) -> pa.Array:
 
 
 def condensed(table: pa.Table, rows: int) -> pa.Table:
-    """About ``rows`` rows or fewer: the rows with the smallest and largest values of each stretch of each signal."""
+    """About ``rows`` rows or fewer: for each signal, the rows with the smallest and the largest value of each
+    interval."""
     signals = [name for name in table.column_names if name not in TIME_COLUMNS] or table.column_names[-1:]
     each = max(4, rows // len(signals))
     picked = [np.array([0, table.num_rows - 1])]
@@ -323,7 +325,8 @@ def condensed(table: pa.Table, rows: int) -> pa.Table:
 
 
 def extremes(y: np.ndarray, points: int) -> np.ndarray:
-    """The indices of at most ``points`` values that draw the same line: the smallest and largest of each stretch.
+    """The indices of at most ``points`` values that draw the same line: the smallest and the largest value of each
+    interval.
 
     The first and the last value are included. y is [points] without NaN.
     """

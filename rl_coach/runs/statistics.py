@@ -13,7 +13,8 @@ import numpy as np
 from rl_coach.utilities.students_t import t_95
 
 FEWEST_RUNS = 3
-"""The smallest number of runs of one environment for an interval. With two it would be 12.7 standard errors wide."""
+"""The smallest number of runs of one environment for an interval. With two runs, each half of the interval would be
+12.7 standard errors wide."""
 RESAMPLES = 1000
 _LARGEST_RESAMPLE_BYTES = 32 << 20
 
@@ -21,8 +22,9 @@ _LARGEST_RESAMPLE_BYTES = 32 << 20
 def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """The interquartile mean along an axis: the mean of the middle half of the values.
 
-    The floor(n / 4) smallest and equally many of the largest of n values are left out, as in ``scipy.stats.trim_mean
-    (values, 0.25)``: outliers do not count, but more values count than for a median. NaN is no value.
+    Of n values, the floor(n / 4) smallest and the floor(n / 4) largest are left out, as in
+    ``scipy.stats.trim_mean(values, 0.25)``. So outliers do not count, but more values count than for a median. NaN
+    counts as a missing value.
 
     :param values: [runs, ...]
     :return: values without that axis; NaN if all values are NaN
@@ -47,7 +49,7 @@ def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np
 
 
 def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> np.ndarray:
-    """The share of runs that score more than a threshold, as the mean of the environments' shares.
+    """The share of runs that score more than a threshold: the mean of the shares in all environments.
 
     :param strata: for each environment the scores of its runs [runs]
     :param thresholds: [points]
@@ -113,7 +115,8 @@ def improvement_interval(
 
 
 def _wins(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
-    """The share of pairs in which the first is better: [runs, resamples] and [other runs, resamples] to [resamples]."""
+    """The share of pairs with ``better`` above ``worse``: [runs, resamples] and [other runs, resamples] to
+    [resamples]."""
     one, other = better[:, None], worse[None]
     return ((one > other) + 0.5 * (one == other)).mean(axis=(0, 1))
 
@@ -128,11 +131,11 @@ def interval_over_runs(
 
     The percentiles of a bootstrap are too narrow for few runs: with normal scores and three runs they contain the true
     mean in 75% of the cases. This interval uses only the standard error from a stratified bootstrap: each resample
-    draws as many runs from each stratum as the stratum has. For the mean of one stratum it is Student's interval. The
-    degrees of freedom are Satterthwaite's.
+    draws as many runs from each stratum as the stratum has. For the mean of one stratum, the result is Student's
+    interval. The degrees of freedom are Satterthwaite's.
 
-    :param strata: for each environment the values of its runs, [runs, points] or [runs]; NaN is no value
-    :param statistic: of values [runs, resamples, points], along the first axis
+    :param strata: for each environment the values of its runs, [runs, points] or [runs]; NaN counts as a missing value
+    :param statistic: function of values [runs, resamples, points] that reduces the first axis
     :return: the lower and the upper end, [points] or scalars; NaN if no environment has ``FEWEST_RUNS`` values
     :raises ValueError: if there are no runs
     """
@@ -153,7 +156,8 @@ def _half_width(
     resamples: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Half the width of an interval. :param strata: values [runs, points] :return: NaN without an interval [points]"""
+    """Half the width of an interval. :param strata: values [runs, points] :return: [points]; NaN if there is no
+    interval"""
     draws = [generator.integers(len(values), size=(len(values), resamples)) for values in strata]
     spread = [_spread_out(values) for values in strata]
     runs, points = sum(map(len, strata)), strata[0].shape[1]

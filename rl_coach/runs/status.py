@@ -31,9 +31,9 @@ STATUS_COPY = "COACH_STATUS_COPY"
 """An environment variable that names a file for a copy of the status, such as a container's termination message."""
 SECONDS_BETWEEN_UPDATES = 2.0
 STALLED_AFTER_SECONDS = 300.0
-"""A running run without any write for so many seconds is stalled."""
+"""A run in progress is stalled if it has written nothing for this many seconds."""
 FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
-"""A CSV without a status file counts as running until it has not grown for so many seconds."""
+"""A run without a status file counts as running until its CSV has not grown for this many seconds."""
 
 
 class RunStatus:
@@ -70,10 +70,10 @@ class RunStatus:
         text = json.dumps({**status, "error": error} if error else status)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Not synced: after a power failure, an old status names a process that is gone, which readers detect.
+            # Not synced: if a power failure leaves an old status, readers see that its process does not exist any more.
             files.write_text(self._path, text + "\n", synced=False)
             if copy := os.environ.get(STATUS_COPY):
-                pathlib.Path(copy).write_text(text, encoding="utf-8")  # the place may not allow a rename
+                pathlib.Path(copy).write_text(text, encoding="utf-8")  # the file system may not allow a rename
             if self._metrics is not None and "seconds" in status.get("progress", ()):
                 self._metrics.write(status["progress"]["seconds"])
         except OSError as trouble:
@@ -83,15 +83,15 @@ class RunStatus:
             self._has_warned = True
 
     def _overwrite(self, text: str) -> None:
-        """Overwrite the file in place. On a full disk a new file is impossible, but the end of the run must be
-        written."""
+        """Overwrite the file in place. On a full disk no new file can be written, but readers must see the end of the
+        run."""
         assert self._path is not None
         with contextlib.suppress(OSError), open(self._path, "r+", encoding="utf-8") as file:
             file.write(text.ljust(os.fstat(file.fileno()).st_size - 1) + "\n")
             file.truncate()
 
     def set_by(self, error: BaseException) -> None:
-        """Write the run's end: stopped by the user or the system, or failed."""
+        """Write that the run was stopped, or that it has failed. :param error: the error that ended the run"""
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             self.set(STOPPED)
         else:
@@ -120,8 +120,8 @@ def is_evaluation(status: Mapping[str, Any]) -> bool:
 def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
     """State of a run: running, finished, failed, stopped or stalled.
 
-    A run in state ``running`` has failed if its process on this machine is gone; it is stalled without a write for
-    ``STALLED_AFTER_SECONDS``. A run without a status has finished if its CSV has not grown for
+    A run in state ``running`` has failed if its process on this machine does not exist any more. It is stalled if it
+    has written nothing for ``STALLED_AFTER_SECONDS``. A run without a status has finished if its CSV has not grown for
     ``FOREIGN_RUN_ENDS_AFTER_SECONDS``.
 
     :param status: the result of ``read_status``

@@ -40,8 +40,8 @@ class Counts:
 class Summary:
     """Summary of a run that has ended.
 
-    :param progress: its evaluations and its duration
-    :param counted: counts of training; of evaluation if the run only evaluated
+    :param progress: the run's evaluations and duration
+    :param counted: counts of training, or of the evaluation if the run only evaluated
     :param heatup: counts of heatup, which the CSV includes
     :param evaluation: results of a run that only evaluated; None for a run that trained
     :param is_played: a person acted, and nothing was trained
@@ -114,9 +114,9 @@ def print_what_can_be_done(experiment_path: str, has_tensorboard: bool, playback
 def print_dashboard_command(
     experiment_path: str | os.PathLike[str], where: ScreenLogger, compares: bool = False
 ) -> None:
-    """Print the command that shows a run, or runs that were started together, next to the other experiments.
+    """Print the command that shows a run, or a group of runs, in the dashboard together with the other experiments.
 
-    :param compares: the command shows only these runs, and the effects of their settings
+    :param compares: True: the command shows only the group, and the effects of its settings
     """
     if not is_installed("panel"):
         return

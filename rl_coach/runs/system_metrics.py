@@ -2,9 +2,9 @@
 
     Wall-Clock Time,Processor (%),Memory (MB),GPU (%),GPU memory (MB)
 
-It has the form of a signal CSV. A row is written with each update of ``status.json``. The time is in minutes since the
-run's start. A cell is empty if the system does not report the value: processor and memory need ``/proc`` (Linux), the
-GPU needs NVIDIA's driver.
+The file has the form of a signal CSV. A row is written with each update of ``status.json``. The time is in minutes
+since the run's start. A cell is empty if the system does not report the value: processor and memory need ``/proc``
+(Linux), the GPU needs NVIDIA's driver.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SystemMetrics:
     def write(self, seconds: float) -> None:
         """Append a row. :param seconds: the time since the run's start
 
-        :raises OSError: the file cannot be written
+        :raises OSError: if the file cannot be written
         """
         values = [self._processor(), _memory(), *_gpu()]
         if all(value is None for value in values):
@@ -55,7 +55,7 @@ class SystemMetrics:
 
 
 def _processor_times() -> tuple[int, int]:
-    """The time that all cores worked, and the time in all, in the kernel's ticks; zeros if they are unknown."""
+    """The working time of all cores, and their total time, in the kernel's ticks; zeros if the times are unknown."""
     with contextlib.suppress(OSError, ValueError):
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(text) for text in file.readline().split()[1:9]]

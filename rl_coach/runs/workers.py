@@ -28,7 +28,7 @@ class RunSignals:
 
     :param files: the signals of each worker
     :param trains: for each worker True if it trains; empty if all train
-    :ivar names: the names of all columns, the first is the index; empty before a header has been written
+    :ivar names: the names of all columns. The first column is the index. Empty before a header has been written
     """
 
     def __init__(self, files: Sequence[SignalFile], trains: Sequence[bool] = ()):
@@ -75,5 +75,5 @@ class RunSignals:
 
 
 def _largest_so_far(values: np.ndarray) -> np.ndarray:
-    """The largest value so far. Counts and times never decrease, so it also replaces missing values."""
+    """The largest value up to each row. Counts and times never decrease, so this value also replaces missing values."""
     return np.fmax.accumulate(np.append(0.0, values))[1:]

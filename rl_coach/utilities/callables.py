@@ -1,4 +1,4 @@
-"""Facts about functions that a user gives."""
+"""Checks of functions that users pass to Coach."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Callable
 
 
 def takes(callback: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    """True if a function says that it takes these arguments."""
+    """True if the signature of a function accepts these arguments."""
     try:
         inspect.signature(callback).bind(*arguments, **named)
-    except (TypeError, ValueError):  # it does not, or is a builtin that does not say what it takes
+    except (TypeError, ValueError):  # other arguments, or a builtin without a signature
         return False
     return True

@@ -1,4 +1,4 @@
-"""Runs a program, waits for its end, and ends it with the run."""
+"""Runs a program until it ends or the run is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 def exit_code(command: Sequence[str], environment: Mapping[str, str], output: pathlib.Path) -> int | None:
     """Run a program to its end, or until the run is asked to stop.
 
-    :param output: the file for its output
+    :param output: the file for the program's output
     :return: the exit code; None if the program and its child processes were stopped
     """
     with open(output, "wb") as file:

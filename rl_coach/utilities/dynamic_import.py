@@ -1,4 +1,4 @@
-"""Modules, classes and objects by the names in parameters."""
+"""Imports modules, classes and objects by their names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def list_all_classes_in_module(module: ModuleType) -> list[str]:
 
 
 def get_all_subclasses(cls: type) -> list[type]:
-    """Every class below ``cls``, at any depth."""
+    """All subclasses of ``cls``, also indirect ones."""
     direct: list[type] = cls.__subclasses__()
     return direct + [below for subclass in direct for below in get_all_subclasses(subclass)]
 
@@ -78,11 +78,11 @@ _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
 
 def import_file(path: str) -> ModuleType:
     """Import a Python file by its path, once; a second call returns the same module. Like a script, the file may import
-    the other files of its directory, also later."""
+    other files of its directory, at any time."""
     try:
         file = pathlib.Path(path).expanduser().resolve()
         is_file = file.is_file()
-    except (OSError, ValueError, RuntimeError) as error:  # a name of 300 letters, a NUL, an unknown user
+    except (OSError, ValueError, RuntimeError) as error:  # the name is too long, or has a NUL or an unknown user
         raise CoachError(f"no file '{path[:60]}…': {getattr(error, 'strerror', error)}") from None
     if not is_file:
         raise CoachError(f"no file '{path}'")
@@ -94,7 +94,7 @@ def import_file(path: str) -> ModuleType:
         raise CoachError(f"'{path}' is not a Python file")
     module = importlib.util.module_from_spec(specification)
     if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # at the end, so that a file hides no installed package
+        sys.path.append(str(file.parent))  # at the end, so that files here do not hide installed packages
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
@@ -116,7 +116,8 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
-    """The attribute ``class_name`` of a module given by its dotted name or its file's path."""
+    """The attribute ``class_name`` of a module. :param module_path: the module's dotted name, or the path of its
+    file"""
     try:
         module = _import(module_path, ignore_module_case)
     except (CoachError, ModuleNotFoundError):
@@ -133,7 +134,7 @@ def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool =
 
 
 def dynamic_import_from_full_path(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
-    """``dynamic_import`` by Coach's older name."""
+    """The same as ``dynamic_import``: its older name."""
     return dynamic_import(module_path, class_name, ignore_module_case)
 
 
@@ -155,9 +156,9 @@ def _import(module_path: str, ignore_case: bool) -> ModuleType:
 
 def import_module(name: str) -> ModuleType:
     """Import a module by its name. If it does not exist, look in the current directory, as ``python -m`` does. The
-    directory comes last, so that its files hide no installed package.
+    current directory comes last, so that its files do not hide installed packages.
 
-    :raises ModuleNotFoundError: the module is not there either
+    :raises ModuleNotFoundError: if the current directory does not have the module either
     """
     try:
         return importlib.import_module(name)

@@ -17,11 +17,11 @@ from rl_coach.utils import CoachError
 _OVERRIDES = OverrideTable({"episode_attributes": ("reset",)})
 
 _OF_THE_AGENT = (Schedule, Space, SharedRunningStats, np.random.Generator)
-"""Kinds of objects that all actors share, in any attribute of a user's class."""
+"""Kinds of objects that the copies of a user's object for all actors share."""
 
 
 class KeepsEpisodeState:
-    """Base of the parts that may keep a state of the episode in progress.
+    """Base of filters and exploration policies, which may keep a state of the episode in progress.
 
     An agent has an actor for each episode in progress. If there are several, each actor needs its own state:
 
@@ -29,14 +29,14 @@ class KeepsEpisodeState:
     * Any other class gets its own instance for each actor. Schedules, spaces, statistics
       (``NumpySharedRunningStats``) and random generators in its attributes are shared.
 
-    :cvar episode_attributes: names of the attributes that belong to the episode; () for none. A subclass
-        that overrides ``reset`` declares its own; otherwise the declaration of its base does not count.
+    :cvar episode_attributes: names of the attributes that belong to the episode; () for none. A subclass that overrides
+        ``reset`` must declare these attributes again, because the declaration of its base does not count
     """
 
     episode_attributes: tuple[str, ...] | None = None
 
     def reset(self) -> None:
-        """Start a new episode: forget the state of the last one."""
+        """Start a new episode: forget the state of the last episode."""
 
     @property
     def declares_episode_state(self) -> bool:
@@ -44,9 +44,10 @@ class KeepsEpisodeState:
         return self.episode_attributes is not None and not _OVERRIDES.is_replaced(self, "episode_attributes")
 
     def for_another_actor(self) -> Any:
-        """The part for another actor, at the start of an episode; the same object if it has no state of an episode.
+        """This object for another actor: a copy at the start of an episode, or the object itself if it keeps no state
+        of an episode.
 
-        :raises CoachError: the part cannot be copied
+        :raises CoachError: if the object cannot be copied
         """
         if exchanges_episodes(self):
             return self
@@ -61,16 +62,16 @@ class KeepsEpisodeState:
         return twin
 
     def for_evaluation(self) -> Any:
-        """The part for an evaluation, at the start of an episode. It shares no changeable state with training:
-        an evaluation does not affect training. The same object if it has no state of an episode.
+        """This object for an evaluation: a copy at the start of an episode, or the object itself if it keeps no state
+        of an episode. The copy shares no changeable state with training, so an evaluation does not affect training.
 
-        :raises CoachError: the part cannot be copied
+        :raises CoachError: if the object cannot be copied
         """
         keeps_nothing = self.declares_episode_state and not self.episode_attributes
         return self if keeps_nothing else self._copied((Space,))
 
     def _copied(self, shared_kinds: tuple[type, ...]) -> Any:
-        """A deep copy, except for attributes of some kinds."""
+        """A deep copy. It shares attributes of ``shared_kinds`` with this object."""
         shared = {id(value): value for value in vars(self).values() if isinstance(value, shared_kinds)}
         try:
             twin = copy.deepcopy(self, shared)
@@ -84,8 +85,8 @@ class KeepsEpisodeState:
         return twin
 
     def episode_state(self) -> Any:
-        """The state of the episode, for ``set_episode_state``; None if there is none. Without a declaration, it is the
-        attributes that ``reset`` would change now.
+        """The state of the episode, for ``set_episode_state``; None if there is none. Without ``episode_attributes``,
+        the state has the attributes that ``reset`` would change now.
         """
         names = self.episode_attributes if self.declares_episode_state else self._changed_by_reset()
         return {name: getattr(self, name) for name in names} if names else None
@@ -95,7 +96,7 @@ class KeepsEpisodeState:
             return []
         try:
             fresh = vars(self._copied((Space,)))
-        except CoachError:  # what cannot be copied cannot be saved either: the checkpoint then omits the episode
+        except CoachError:  # what cannot be copied cannot be saved either: the checkpoint omits the episode
             return list(vars(self))
         return [name for name, value in vars(self).items() if _differs(value, fresh.get(name))]
 
@@ -103,7 +104,7 @@ class KeepsEpisodeState:
         """Continue an episode. :param state: the result of ``episode_state``, or None"""
         if state is None:
             return
-        if not isinstance(state, Mapping):  # older checkpoints have the values alone
+        if not isinstance(state, Mapping):  # older checkpoints have only the values
             values = state if isinstance(state, (tuple, list)) else (state,)
             state = dict(zip(self.episode_attributes or (), values))
         for name, value in state.items():
@@ -111,7 +112,7 @@ class KeepsEpisodeState:
 
 
 def _differs(value: Any, other: Any) -> bool:
-    """True if two values differ. Objects differ if their attributes do; an object without attributes never does."""
+    """True if two values differ. Objects differ if their attributes differ. Objects without attributes never differ."""
     if value is other:
         return False
     if isinstance(value, np.ndarray) or isinstance(other, np.ndarray):
@@ -128,5 +129,6 @@ def _differs(value: Any, other: Any) -> bool:
 
 
 def exchanges_episodes(part: Any) -> bool:
-    """True if a user's part switches episodes itself with ``suspend`` and ``resume``. All actors share this part."""
+    """True if a user's object itself switches between episodes, with ``suspend`` and ``resume``. All actors share this
+    object."""
     return hasattr(part, "suspend") and hasattr(part, "resume")

@@ -7,15 +7,15 @@ from typing import Iterable
 
 
 class CoachError(ValueError):
-    """Error that the user can correct. The message names the problem, the place, and the solution. It is a ValueError
-    because Coach 1.0.1 raises a ValueError in many of these cases, and code written for it catches ValueError.
+    """Error that the user can correct. The message names the problem, the place, and the solution. This class is a
+    ValueError, because Coach 1.0.1 raises a ValueError in many of these cases, and code for Coach 1.0.1 catches it.
 
     The command line shows only the message, without a stack trace, and exits with 2.
     """
 
 
 class CoachErrors(CoachError):
-    """Error for several mistakes; the command line shows one line for each.
+    """Error for several mistakes. The command line shows one line for each mistake.
 
     :param mistakes: the lines
     """
@@ -26,21 +26,22 @@ class CoachErrors(CoachError):
 
 
 class TrainingError(Exception):
-    """Training itself failed, for instance a loss became NaN. The command line exits with 1."""
+    """Training itself failed, for instance because a loss became NaN. The command line exits with 1."""
 
 
 class LostPartError(TrainingError):
-    """Another part of a distributed run, such as its Redis or all of its workers, is gone. The training is valid: the
-    run saves a checkpoint, as after an interruption. The command line exits with 1."""
+    """Another part of a distributed run has ended, such as its Redis or all of its workers. The training so far is
+    valid: the run saves a checkpoint, as after an interruption. The command line exits with 1."""
 
 
 class CallbackError(TrainingError):
-    """A callback has failed. The training is valid: the run saves a checkpoint, as after an interruption. The command
-    line exits with 1."""
+    """A callback has failed. The training so far is valid: the run saves a checkpoint, as after an interruption. The
+    command line exits with 1."""
 
 
 class CheckpointError(TrainingError):
-    """Error if a checkpoint cannot be written to its directory; the message names the place where it was written."""
+    """A checkpoint cannot be written to its directory. The message names another place where the state was saved, if
+    there is one."""
 
 
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:
@@ -62,9 +63,10 @@ def reason_of(error: BaseException) -> str:
 
 
 def refuse(unmet: Iterable[str]) -> None:
-    """
+    """Raise the first line as an error, if there is one.
+
     :param unmet: lines about requirements that are not met
-    :raises CoachError: a requirement is not met; the first line is the message
+    :raises CoachError: if a requirement is not met; the first line is the message
     """
     for line in unmet:
         raise CoachError(line)

@@ -25,9 +25,9 @@ _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 @contextlib.contextmanager
 def refusing_unwritable(directory: Path) -> Iterator[None]:
-    """Turn errors of a full or read-only directory into errors that the user can correct.
+    """Inside this context, errors of a full or read-only directory become a ``CoachError``.
 
-    :raises CoachError: the directory cannot be written
+    :raises CoachError: if the directory cannot be written
     """
     try:
         yield
@@ -39,10 +39,10 @@ def refusing_unwritable(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
-    """A file for the new content of ``path``: after a kill, ``path`` has the old or the new content, never a part of
-    it.
+    """Open a file for the new content of ``path``. If the process is killed, ``path`` has the old or the new content,
+    never a part of the content.
 
-    :param synced: wait until it is on the disk, so that it survives a power cut too
+    :param synced: wait until the content is on the disk, so that it also survives a power cut
     """
     # In the same directory, because a rename is atomic only within one file system; with the number of the process,
     # because several processes may write the same file.
@@ -53,7 +53,7 @@ def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
             file.flush()
             if synced:
                 os.fsync(file.fileno())
-        # Content first, name second: after a power cut, a renamed file could otherwise be empty.
+        # The content is written before the name: after a power cut, a renamed file could otherwise be empty.
         os.replace(temporary, path)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
@@ -64,21 +64,21 @@ def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str, synced: bool = True) -> None:
-    """Replace a file's text, see ``replaced``."""
+    """Replace the text of a file, as ``replaced`` does."""
     with replaced(path, synced) as file:
         file.write(text.encode("utf-8"))
 
 
 def write_json(path: Path, document: Any, indent: int | None = 2, synced: bool = True) -> None:
-    """Replace a file by a JSON document that ends with a new line, see ``replaced``."""
+    """Replace the content of a file by a JSON document and a line end, as ``replaced`` does."""
     write_text(path, json.dumps(document, indent=indent, default=str) + "\n", synced)
 
 
 def write_data(path: Path, value: Any) -> None:
-    """Replace a file by a plain tree, see ``plain_data``.
+    """Replace the content of a file by a plain tree (see ``plain_data``).
 
-    :raises CoachError: the file cannot be written
-    :raises plain_data.UnsavableError: the value is not plain data
+    :raises CoachError: if the file cannot be written
+    :raises plain_data.UnsavableError: if the value is not plain data
     """
     try:
         with replaced(path) as file:
@@ -88,10 +88,10 @@ def write_data(path: Path, value: Any) -> None:
 
 
 def read_data(path: Path, kind: str) -> Any:
-    """Read the plain tree of a file of ``write_data``.
+    """Read the plain tree that ``write_data`` wrote.
 
     :param kind: the expected kind of file, for the error
-    :raises CoachError: the file does not exist, is damaged or is of another kind
+    :raises CoachError: if the file does not exist, is damaged or is of another kind
     """
     require_regular(path)
     try:
@@ -148,7 +148,7 @@ def summary(data: bytes) -> dict[str, Any]:
 
 
 def write_synced(path: Path, chunks: Iterable[Any]) -> dict[str, Any]:
-    """Write a new file chunk by chunk, and wait until it is on the disk. :return: its size and SHA-256"""
+    """Write a new file chunk by chunk, and wait until it is on the disk. :return: the file's size and SHA-256"""
     running = hashlib.sha256()
     size = 0
     with open(path, "wb") as file:
@@ -163,10 +163,10 @@ def write_synced(path: Path, chunks: Iterable[Any]) -> dict[str, Any]:
 def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) -> None:
     """Compare a file with its recorded size and hash.
 
-    :param expected: its size and SHA-256
-    :param owner: the owner of the file, for the errors
-    :param manifest: the name of the file with these values, for the errors
-    :raises CoachError: the file is missing, truncated or changed
+    :param expected: the recorded size and SHA-256, from ``summary``
+    :param owner: the thing that the file belongs to, such as ``checkpoint``, for the errors
+    :param manifest: the name of the file that contains ``expected``, for the errors
+    :raises CoachError: if the file is missing, truncated or changed
     """
     if not os.path.isfile(path):
         raise CoachError(f"the {owner}'s file '{path}' is missing")

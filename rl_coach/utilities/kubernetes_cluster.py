@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-SILENCE_SECONDS = 600  # a followed log without lines for so long counts as broken
+SILENCE_SECONDS = 600  # the connection of a followed log counts as broken after this time without lines
 NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 class ClusterError(CoachError):
-    """Refusal by the API server.
+    """Error of the API server, or of the connection to it.
 
     :ivar status: the HTTP status; 0 if there was no answer
     """
@@ -51,9 +51,10 @@ class Cluster:
     """Client for a namespace of a cluster.
 
     :param namespace: the namespace; empty uses the namespace of the context, or of this pod
-    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
+    :param kubeconfig: the path of the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service
+        account
     :param context: the context of the kubeconfig; empty uses the current context
-    :raises CoachError: the configuration does not exist
+    :raises CoachError: if the configuration does not exist
     """
 
     def __init__(self, namespace: str = "", kubeconfig: str = "", context: str = ""):
@@ -72,7 +73,7 @@ class Cluster:
         """Create an object.
 
         :return: the object as stored in the cluster
-        :raises ClusterError: it exists already, is not valid or not allowed
+        :raises ClusterError: if the object exists already, is not valid or is not allowed
         """
         kind = manifest["kind"]
         return self._json("create", kind, self._place(kind), f"{kind} '{manifest['metadata']['name']}'", body=manifest)
@@ -80,7 +81,7 @@ class Cluster:
     def read(self, kind: str, name: str) -> Manifest | None:
         """An object; None if it does not exist.
 
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         try:
             return self._json("read", kind, [name, *self._place(kind)], f"{kind} '{name}'")
@@ -92,14 +93,14 @@ class Cluster:
     def patch(self, kind: str, name: str, change: Manifest) -> Manifest:
         """Change an object.
 
-        :raises ClusterError: the object does not exist, or the change is not allowed
+        :raises ClusterError: if the object does not exist, or the change is not allowed
         """
         return self._json("patch", kind, [name, *self._place(kind)], f"{kind} '{name}'", body=change)
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object after all objects that it owns; a missing object is not an error.
 
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         try:
             place = [name, *self._place(kind)]
@@ -113,7 +114,7 @@ class Cluster:
 
         :param selectors: ``label_selector`` and ``field_selector``, to select objects
         :return: the objects, and their resource version
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         answer = self._json("list", kind, self._place(kind), f"{kind}s", **selectors)
         return answer.get("items") or [], answer["metadata"]["resourceVersion"]
@@ -121,8 +122,9 @@ class Cluster:
     def watch(self, kind: str, version: str, seconds: int, **selectors: str) -> Iterator[tuple[str, Manifest]]:
         """Changes of objects after a version, as (``'ADDED'``, ``'MODIFIED'`` or ``'DELETED'``, object).
 
+        :param version: the resource version that ``find`` returned
         :param seconds: the server ends the watch after this time
-        :raises ClusterError: with status 410 if the version is too old
+        :raises ClusterError: if the version is too old; its status is then 410
         """
         options: dict[str, Any] = {**selectors, "resource_version": version, "timeout_seconds": seconds, "watch": True}
         waits = (CONNECT_SECONDS, seconds + ANSWER_SECONDS)
@@ -135,11 +137,11 @@ class Cluster:
                 yield event["type"], event["object"]
 
     def log(self, pod: str, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
-        """The lines of a pod's log, each after its time stamp and a space.
+        """The lines of a pod's log. Each line begins with its time stamp and a space.
 
-        :param follow: wait for more, until the pod ends
-        :param since_seconds: only lines of this many last seconds; None for all
-        :raises ClusterError: there is no log
+        :param follow: wait for more lines, until the pod ends
+        :param since_seconds: only lines of the last ``since_seconds`` seconds; None for all lines
+        :raises ClusterError: if there is no log
         """
         options: dict[str, Any] = {"follow": follow, "timestamps": True}
         if since_seconds is not None:
@@ -166,9 +168,9 @@ class Cluster:
             return json.loads(_read(response))
 
     def _call(self, verb: str, kind: str, place: list[str], subject: str, suffix: str = "", **options: Any) -> Any:
-        """The HTTP response to a request, its body unread.
+        """The HTTP response to a request. Its body has not been read yet.
 
-        :raises ClusterError: the request is refused, or there is no answer
+        :raises ClusterError: if the request is refused, or there is no answer
         """
         api, name = _KINDS[kind]
         method = getattr(getattr(client, api)(self._client), f"{verb}_{name}{suffix}")
@@ -182,9 +184,9 @@ class Cluster:
 
 
 def _load(settings: client.Configuration, kubeconfig: str, context: str) -> str:
-    """Fill the settings of a connection. The namespace belongs to the kubeconfig or the pod.
+    """Set the fields of ``settings`` for a connection.
 
-    :return: the namespace
+    :return: the namespace of the kubeconfig or the pod
     """
     if not kubeconfig and not context and _is_in_pod():
         config.load_incluster_config(client_configuration=settings)
@@ -203,7 +205,7 @@ def _is_in_pod() -> bool:
 
 
 def _lines(response: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """The lines of a body as they arrive; a connection that breaks ends them."""
+    """The lines of a response as they arrive. They end if the connection breaks."""
     rest = b""
     try:
         for chunk in response.stream(amt=None, decode_content=False):

@@ -1,8 +1,8 @@
-"""Overrides in a user's class: they can invalidate declarations and exclude fast paths.
+"""Overrides in users' classes. They can make a declaration void, and exclude a fast path.
 
-Two definitions in a class can contradict each other. For example, an exploration policy with its own ``get_action``
-must not be deployed with the ``action_choice`` that it inherits. The later definition counts, in Python's order of name
-look-up: first the instance, then its class, mixins and bases.
+A declaration (such as ``action_choice`` of an exploration policy) describes methods (such as ``get_action``). If a
+subclass overrides only the method, the inherited declaration is wrong and must not be used. So the definition that
+Python finds first counts: on the instance, then in its class, mixins and bases.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, Collection, Iterable, Mapping, Sequence
 
 
 class OverrideTable:
-    """A table of declarations. A later override of one of the listed methods makes a declaration void.
+    """A table of declarations and the methods that they describe. If a subclass overrides one of these methods, the
+    inherited declaration is void.
 
-    :param replaced_by: these methods by the name of the declaration
-    :param replaced_beside: declarations that are void even if one class overrides both the declaration and the method
+    :param replaced_by: the methods by the name of the declaration
+    :param replaced_beside: declarations that are void even if one class overrides both the declaration and a method
     """
 
     def __init__(self, replaced_by: Mapping[str, tuple[str, ...]], replaced_beside: Collection[str] = ()):
@@ -25,9 +26,9 @@ class OverrideTable:
         self._replaced_beside = replaced_beside
 
     def is_replaced(self, holder: Any, name: str) -> bool:
-        """True if one of the methods that replace ``name`` was overridden later than ``name`` was declared.
+        """True if a declaration is void, because a subclass or the instance overrides one of its methods.
 
-        If one class has both, the declaration counts.
+        If one class has both, the declaration is valid; exceptions are the declarations in ``replaced_beside``.
 
         :param holder: an object, or a class
         :param name: a key of ``replaced_by``
@@ -52,7 +53,7 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
 
 
 def overridden(holder: Any, base: type, names: Iterable[str]) -> frozenset[str]:
-    """The methods of ``base`` that a later class or the instance overrides. :param names: the methods to look at"""
+    """The methods of ``base`` that a subclass or the instance overrides. :param names: the methods to look at"""
     kind, own = type(holder), vars(holder)
     return frozenset(name for name in names if name in own or getattr(kind, name) is not getattr(base, name))
 
@@ -63,21 +64,21 @@ def users_classes(kind: type) -> list[type]:
 
 
 def coachs_class(kind: type) -> type:
-    """The first class of ``kind`` that comes with Coach; ``kind`` itself without one."""
+    """The first class among ``kind`` and its bases that comes with Coach; ``kind`` itself if there is none."""
     return next((one for one in kind.__mro__ if _comes_with_coach(one)), kind)
 
 
 def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str | None = None) -> str | None:
     """The override that prevents a fast path, as ``Class.method``; None if the part may use the path.
 
-    A fast path does not call all methods that the ordinary path calls. So it lists the methods that a user may
-    override. Any other override of a method that comes with Coach excludes the part, in a class or on the instance.
-    Methods with new names do not count: only overrides can call them.
+    A fast path does not call all methods that the ordinary path calls. So it lists the methods that a user may override
+    (``allowed``). If a user's class or the instance overrides any other method of Coach, the part must not use the fast
+    path. Methods with new names do not count, because Coach does not call them.
 
     :param part: an agent, a filter, a memory or an exploration policy
     :param allowed: the methods that the fast path calls as often as the ordinary path does
     :param declaration: the method that describes the part to the fast path. If a user's class defines it, only
-        overrides in later classes count
+        overrides in its subclasses count
     """
     kind, own = type(part), getattr(part, "__dict__", {})
     classes = [(one, _comes_with_coach(one)) for one in kind.__mro__ if one is not object]
@@ -101,9 +102,7 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
 
 
 def overrides_after(kind: type, declaration: str, allowed: Collection[str]) -> bool:
-    """True if a class before the class with the declaration, in the order of lookup, overrides a method that is not
-    allowed.
-    """
+    """True if a subclass of the class with the declaration overrides a method that is not allowed."""
     classes = [vars(one) for one in kind.__mro__ if one is not object]
     declared = next((place for place, names in enumerate(classes) if declaration in names), len(classes))
     return any(

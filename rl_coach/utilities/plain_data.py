@@ -1,14 +1,14 @@
 """Plain data: values as bytes and back. Without pickle, reading never calls functions that the data names.
 
-There are three forms; each builds on the one before:
+There are three forms. Each form builds on the form before:
 
 - *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate``
   removes the arrays, so that the rest fits into JSON; ``join`` puts them back.
 - *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` with the JSON as member
   ``tree``. Checkpoints have a separate JSON file, and the arrays in a safetensors file, which other tools can read.
-- *A graph of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
-  share their frames): ``flatten`` makes a plain tree of it, and ``restore`` makes the graph again, with the same
-  shared parts. Classes must be registered, see ``register``.
+- *A graph of objects* that share parts by identity (for example, a state is also the next state of the step before, and
+  stacks of frames share frames): ``flatten`` converts the graph to a plain tree, and ``restore`` builds the graph
+  again, with the same shared parts. Classes must be registered, see ``register``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 """Errors of reading plain data from a damaged file."""
 
 ARCHIVE_DAMAGE = (*DAMAGE, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""Errors of reading a damaged ``.npz``. A changed bit may mark it as encrypted or as a later format."""
+"""Errors of reading a damaged ``.npz``. A changed bit may mark the file as encrypted or as a later format."""
 
 
 class UnsavableError(TypeError):
@@ -63,13 +63,14 @@ class UnsavableError(TypeError):
 
 
 def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) -> tuple[Any, dict[str, np.ndarray]]:
-    """A plain tree with each array replaced by its name, for JSON; and the arrays by name.
+    """Two values: a plain tree for JSON with each array replaced by its name, and the arrays by name.
 
-    Tuples become lists, NumPy scalars Python numbers.
+    Tuples become lists, and NumPy scalars become Python numbers.
 
-    :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
+    :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, such as
+        ``network/weights``
     :param fold_constants: an array of equal numbers is stored as one number and the shape
-    :raises UnsavableError: the tree contains other values
+    :raises UnsavableError: if the tree contains other values
     """
     separator = _Separator(numbered, fold_constants)
     return separator.plain(tree, ""), separator.arrays
@@ -131,8 +132,8 @@ def _below(path: str, key: str) -> str:
 def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree from the results of ``separate``.
 
-    :raises KeyError: an array is missing
-    :raises ValueError: an array of equal numbers has more than 100 million elements
+    :raises KeyError: if an array is missing
+    :raises ValueError: if an array of equal numbers has more than 100 million elements
     """
     if isinstance(plain, list):
         return [join(item, arrays) for item in plain]
@@ -143,9 +144,9 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
             return arrays[value]
         if key == _CONSTANT:
-            # a view of one number, but computations on it need the memory of the shape that a file claims
+            # the array is a view of one number, but computations need the memory of the full shape
             if math.prod(value[1]) > _LARGEST_CONSTANT:
-                raise ValueError(f"it contains an array of shape {value[1]}")
+                raise ValueError(f"it contains an array of the shape {value[1]}, which is too large")
             return np.broadcast_to(arrays[value[0]][0], value[1])
     return {key: join(item, arrays) for key, item in plain.items()}
 
@@ -158,7 +159,7 @@ def numbered(items: Iterable[Any]) -> State:
 def in_order(items: Mapping[str, Any]) -> list[Any]:
     """The items of ``numbered`` in the order of their numbers. Numbers may have any count of leading zeros.
 
-    :raises ValueError: a key is not a number
+    :raises ValueError: if a key is not a number
     """
     return [items[key] for key in sorted(items, key=int)]
 
@@ -169,17 +170,17 @@ def in_order(items: Mapping[str, Any]) -> list[Any]:
 def dump(value: Any, file: BinaryIO) -> None:
     """Write a plain tree to an open file, array by array, so that memory holds no second copy.
 
-    :raises UnsavableError: the tree contains values that are not plain data
+    :raises UnsavableError: if the tree contains values that are not plain data
     """
     plain, arrays = separate(value, numbered=True)
     np.savez(file, **{_TREE: np.asarray(json.dumps(plain)), **arrays})  # type: ignore[arg-type]
 
 
 def load(file: Any) -> Any:
-    """Read the tree of a file of ``dump``, from an open file or a path.
+    """Read the tree that ``dump`` wrote, from an open file or a path.
 
-    :raises ValueError: the file has another form or is damaged
-    :raises OSError: the file cannot be opened
+    :raises ValueError: if the file has another form or is damaged
+    :raises OSError: if the file cannot be opened
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -192,7 +193,7 @@ def load(file: Any) -> Any:
 def dumps(value: Any) -> bytes:
     """A plain tree as bytes.
 
-    :raises UnsavableError: the tree contains values that are not plain data
+    :raises UnsavableError: if the tree contains values that are not plain data
     """
     stream = io.BytesIO()
     dump(value, stream)
@@ -202,15 +203,15 @@ def dumps(value: Any) -> bytes:
 def loads(data: bytes) -> Any:
     """The tree from the bytes of ``dumps``.
 
-    :raises ValueError: the bytes have another form or are damaged
+    :raises ValueError: if the bytes have another form or are damaged
     """
     return load(io.BytesIO(data))
 
 
 def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
-    """The bytes of a safetensors file, array by array: memory holds no second copy of a replay memory.
+    """The bytes of a safetensors file, array by array, so that memory holds no second copy of a replay memory.
 
-    :raises UnsavableError: safetensors does not support the dtype of an array
+    :raises UnsavableError: if safetensors does not support the dtype of an array
     """
     header: dict[str, Any] = {}
     offset = 0
@@ -264,7 +265,7 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 @dataclasses.dataclass(frozen=True)
 class _Registered:
-    """The written form of objects of a class: these attributes, then further attributes of ``__dict__``."""
+    """The written form of the objects of a class: ``fields``, and if ``others`` is True all other attributes."""
 
     cls: type
     fields: tuple[str, ...]
@@ -278,7 +279,7 @@ _names: dict[type, str] = {}
 def register(
     cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None, others: bool = False
 ) -> AnyClass:
-    """Register a class, so that ``flatten`` accepts its objects. Also a decorator, for example for a dataclass::
+    """Register a class, so that ``flatten`` accepts its objects. The function is also a decorator::
 
         @plain_data.register
         @dataclass
@@ -288,9 +289,9 @@ def register(
     defined again, in a notebook or by importing a module again, the new class replaces the old one.
 
     :param fields: the attributes to write; all attributes of the object by default
-    :param name: its name in the written data; by default, the name of the class
-    :param others: write attributes that are not in ``fields`` too, each with its name
-    :raises ValueError: another class with that name is registered
+    :param name: the name of the class in the written data; by default, the class's own name
+    :param others: also write attributes that are not in ``fields``, each with its name
+    :raises ValueError: if another class with that name is registered
     """
     name = name or cls.__name__
     known = _registered.get(name)
@@ -308,13 +309,13 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def flatten(value: Any) -> State:
-    """A graph of objects as a plain tree: each object is written once, as a node. Each reference to it is the node's
-    number. Arrays with equal shape and dtype are joined into one array.
+    """A graph of objects as a plain tree. Each object is written once, as a node. Each reference to the object is the
+    node's number. Arrays with equal shape and dtype are joined into one array.
 
     The graph may contain numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their
     keys), deques, and objects of registered classes, and cycles.
 
-    :raises UnsavableError: the graph contains other values
+    :raises UnsavableError: if the graph contains other values
     """
     return _Flattener().flatten(value)
 
@@ -322,13 +323,13 @@ def flatten(value: Any) -> State:
 def restore(tree: State) -> Any:
     """The graph of objects from the result of ``flatten``, with the same shared parts.
 
-    :raises CoachError: the class of an object is not registered
+    :raises CoachError: if the class of an object is not registered
     """
     return _Restorer(tree).restore()
 
 
 class _Flattener:
-    """Numbers objects by identity. It keeps them alive, so that no id is reused."""
+    """Numbers objects by identity. This class keeps the objects alive, so that no id is reused."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -342,7 +343,7 @@ class _Flattener:
         return {"root": root, "nodes": self._nodes, "arrays": arrays}
 
     def _reference(self, value: Any) -> Any:
-        """A plain value itself; other values as ``[number of the node]``."""
+        """The value itself if it is plain, otherwise ``[number of its node]``."""
         if type(value) in _PLAIN:
             return value
         number = self._numbers.get(id(value))
@@ -390,7 +391,8 @@ class _Flattener:
 
 
 class _Restorer:
-    """Makes each node's object once, before the objects that it refers to, so that cycles work."""
+    """Builds the object of each node once. An object is built before the objects that it refers to, so that cycles
+    work."""
 
     def __init__(self, tree: State):
         self._tree = tree
@@ -421,7 +423,7 @@ class _Restorer:
 
 def _make_array(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
     value = restorer.array(parts)
-    # a row of a stack is a view, so each array is copied to its own memory
+    # a row of a joined array is a view, so each array is copied to its own memory
     restorer.keep(number, np.array(value) if kind == "array" else np.asarray(value)[()])
 
 

@@ -1,9 +1,9 @@
 """Conversion between rows of numbers and actions in an environment's own form: arrays, tuples and dicts.
 
-A form is plain data, so that exported policies can contain it. A leaf has the keys ``shape``, ``dtype`` and ``start``,
-a number (or one for each element) that is added. With ``choices`` it has the number of choices of each element, and
-continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms are
-``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
+A form describes the actions. It is plain data, so that exported policies can contain it. The form of an array is a dict
+with the keys ``shape``, ``dtype`` and ``start``, a number (or one for each element) that is added. ``choices`` is the
+number of choices of each element; continuous numbers are then rounded down to a choice. With ``is_number``, the action
+is a NumPy scalar. ``{"parts": [...]}`` is the form of a tuple; with ``"names"`` it is the form of a dict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Form = dict[str, Any]
 
 
 def size(form: Form) -> int:
-    """The number of numbers in a row of this form."""
+    """The length of a row of numbers for this form."""
     return sum(map(size, form["parts"])) if "parts" in form else math.prod(form["shape"])
 
 
@@ -35,8 +35,8 @@ def build(form: Form, numbers: np.ndarray) -> Any:
     return dict(zip(form["names"], built)) if "names" in form else tuple(built)
 
 
-# Each step of an environment builds an action, so the meaning of a leaf is cached. The form is kept with it, so that
-# its id is not reused.
+# Each step of an environment builds an action, so the meaning of a leaf is cached. The cache also keeps the
+# form, so that its id is not reused.
 _LEAVES: dict[int, tuple[Form, tuple[np.dtype, tuple[int, ...], Any, Any]]] = {}
 
 
@@ -57,7 +57,7 @@ def _leaf(form: Form, numbers: np.ndarray) -> Any:
         numbers = np.clip(np.floor(numbers), 0, last)
     elif dtype.kind in "iu" and numbers.dtype.kind == "f":
         info = np.iinfo(dtype)
-        # the largest whole numbers of 64 bits are no floats, and a float above them would become a negative number
+        # floats cannot hold the largest whole numbers of 64 bits; a larger float would become a negative number
         last_float = info.max if int(float(info.max)) <= info.max else np.nextafter(float(info.max), 0.0)
         numbers = np.clip(np.rint(numbers).astype(np.float64), float(info.min), last_float)
     array = (numbers if start is None else numbers + start).astype(dtype)
@@ -76,7 +76,7 @@ def together(actions: Sequence[Any]) -> Any:
 
 
 def flatten(form: Form, action: Any) -> np.ndarray:
-    """[size], the numbers of an action, the inverse of ``build``. Parts with another form give NaN."""
+    """The numbers of an action, [size]; the inverse of ``build``. Parts with another form give NaN."""
     if "parts" not in form:
         array = np.asarray(action)
         if array.dtype.kind not in "biuf" or array.size != size(form):

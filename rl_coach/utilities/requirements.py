@@ -1,4 +1,4 @@
-"""Requirements on settings, declared in the classes of the settings, and the function that checks all of a graph.
+"""Requirements on settings, which the classes of the settings declare, and the function that checks a graph's settings.
 
 A class of settings declares a table, ``constraints``, with the allowed values of its settings by name. A subclass
 inherits the table and adds or replaces entries. The method ``unmet`` checks requirements between settings. The errors
@@ -26,7 +26,7 @@ from rl_coach.utils import public_attributes
 class Constraint:
     """The values that a parameter may have.
 
-    :param allowed: the text after "it must be"
+    :param allowed: description of the allowed values, which the error shows after "it must be"
     :param holds: returns True for an allowed value
     """
 
@@ -46,13 +46,13 @@ class Constrained:
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
     def unmet(self) -> Iterable[str]:
-        """A line for each requirement between attributes that is not met. The line begins with the attribute and
-        ends with advice. It is called only if all attributes meet their constraints."""
+        """A line for each requirement between attributes that is not met. The line begins with the attribute and ends
+        with advice. This method is called only if all attributes meet their constraints."""
         return ()
 
 
 def exactly(value: Any) -> Constraint:
-    """The given value and no other. A whole number may be one of NumPy's, and so may True or False."""
+    """The given value and no other. NumPy's form of a whole number, True or False is also allowed."""
     if isinstance(value, bool):
         return Constraint(str(value), lambda other: _is_flag(other) and bool(other) is value)
     kind = numbers.Integral if isinstance(value, int) else type(value)
@@ -73,8 +73,8 @@ def number(
 
     :param low: the smallest allowed number
     :param high: the largest allowed number
-    :param above: a lower bound that is not allowed itself
-    :param below: an upper bound that is not allowed itself
+    :param above: all numbers must be above this number
+    :param below: all numbers must be below this number
     """
 
     def holds(value: Any) -> bool:
@@ -84,7 +84,7 @@ def number(
 
 
 def limit(low: float = 0) -> Constraint:
-    """A number that bounds others, infinity for no bound."""
+    """A number that limits other numbers; infinity is no limit."""
     return Constraint(f"a number from {low:g}", lambda value: _is_real(value) and low <= value)
 
 
@@ -136,7 +136,7 @@ def member(enum: type[Enum]) -> Constraint:
 
 
 def one_of(*texts: str, any_case: bool = False) -> Constraint:
-    """Some texts. :param any_case: the case of letters does not matter"""
+    """A text from ``texts``. :param any_case: the case of letters does not matter"""
     known = {text.lower() for text in texts} if any_case else set(texts)
 
     def holds(value: Any) -> bool:
@@ -156,7 +156,7 @@ def list_of(items: Constraint) -> Constraint:
     def holds(value: Any) -> bool:
         return isinstance(value, (list, tuple)) and all(items.holds(item) for item in value)
 
-    return Constraint(f"a list of such, each {items.allowed}", holds)
+    return Constraint(f"a list, each item {items.allowed}", holds)
 
 
 def dictionary_of(values: Constraint, keys: str) -> Constraint:
@@ -182,7 +182,7 @@ def bounds(example: str, above: float = -math.inf) -> Constraint:
     """Pairs of numbers, the lower one first.
 
     :param example: a pair, for the message
-    :param above: a lower bound that neither number may have
+    :param above: both numbers must be above this number
     """
     of_numbers = pair(number(above=above), number(above=above), example)
     allowed = f"{of_numbers.allowed}, the lower number first,"
@@ -263,7 +263,7 @@ def check(holder: Constrained, path: str = "") -> None:
     """Check the settings in an object and below it: first each value, then the requirements between them.
 
     :param path: the path of the object itself
-    :raises CoachError: a requirement is not met; the message names the setting's path and the allowed values
+    :raises CoachError: if a requirement is not met; the message names the setting's path and the allowed values
     """
     settings = list(settings_below(holder, path))
     for where, one in settings:
@@ -276,7 +276,7 @@ def check_arguments(settings: type[Constrained], path: str, **values: Any) -> No
     """Check the arguments of a constructor with the constraints of the settings of its class.
 
     :param path: the name of the object in messages
-    :raises CoachError: a value is not allowed
+    :raises CoachError: if a value is not allowed
     """
     constraints = constraints_of(settings)
     refuse(line for name, value in values.items() for line in _wrong_value(f"{path}.{name}", value, constraints[name]))
@@ -284,7 +284,7 @@ def check_arguments(settings: type[Constrained], path: str, **values: Any) -> No
 
 def _wrong_values(holder: Constrained, path: str) -> Iterator[str]:
     for name, constraint in constraints_of(type(holder)).items():
-        if hasattr(holder, name):  # a user's class may lack the attribute
+        if hasattr(holder, name):  # a user's class may not have the attribute
             yield from _wrong_value(f"{path}.{name}".lstrip("."), getattr(holder, name), constraint)
 
 

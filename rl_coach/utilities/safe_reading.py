@@ -16,8 +16,9 @@ MOST_BYTES = 64_000_000
 
 
 def require_regular(path: Path) -> None:
-    """
-    :raises CoachError: the path is a directory, a device or a pipe, whose reading may not end
+    """Check that a path is a regular file. Reading a device or a pipe may never end.
+
+    :raises CoachError: if the path is a directory, a device or a pipe
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise CoachError(f"cannot read '{path}': it is not a regular file")
@@ -26,7 +27,7 @@ def require_regular(path: Path) -> None:
 def read_bytes(path: Path) -> bytes:
     """The content of a regular file of any size.
 
-    :raises CoachError: the path is not a regular file, or cannot be read
+    :raises CoachError: if the path is not a regular file, or cannot be read
     """
     require_regular(path)
     try:
@@ -38,8 +39,9 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 
-    :raises FileNotFoundError: the file does not exist
-    :raises CoachError: the path is not a regular file, is larger than ``most_bytes``, is not UTF-8, or cannot be read
+    :raises FileNotFoundError: if the file does not exist
+    :raises CoachError: if the path is not a regular file, is larger than ``most_bytes``, is not UTF-8, or cannot be
+        read
     """
     try:
         file_state = os.stat(path)
@@ -61,14 +63,14 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """A regular file's JSON object.
 
-    :raises FileNotFoundError: the file does not exist
-    :raises CoachError: as ``read_text``, or it is not a JSON object
+    :raises FileNotFoundError: if the file does not exist
+    :raises CoachError: as in ``read_text``, or if the file does not contain a JSON object
     """
     text = read_text(path, most_bytes)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise CoachError(f"'{path}' is damaged: it is not the JSON that was written") from None
+        raise CoachError(f"'{path}' is damaged: it is not JSON") from None
     if not isinstance(content, dict):
         raise CoachError(f"'{path}' is damaged: it does not contain a JSON object")
     return content

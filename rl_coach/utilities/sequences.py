@@ -13,7 +13,7 @@ def force_list(var: Any) -> list:
 
 
 def squeeze_list(var: Sequence) -> Any:
-    """The only item of a list of one, otherwise the list."""
+    """The item of a list with one item, otherwise the list itself."""
     return var[0] if isinstance(var, (list, tuple)) and len(var) == 1 else var
 
 
@@ -34,7 +34,8 @@ def switch_axes_order(
 
 
 def stack_observation(curr_stack: Any, observation: np.ndarray, stack_size: int) -> np.ndarray:
-    """Add an observation to a stack along the last axis, and drop the oldest. An empty stack is filled with it."""
+    """Add an observation to a stack along the last axis, and drop the oldest. If the stack is empty, it is filled with
+    the observation."""
     if len(curr_stack) == 0:
         return np.stack([observation] * stack_size, axis=-1)
     return np.concatenate([curr_stack[..., 1:], np.squeeze(observation)[..., None]], axis=-1)

@@ -26,14 +26,18 @@ _MOST_GATHERED = 1_000_000_000  # samples
 
 
 class _Moments(NamedTuple):
-    """Sums of all samples, replaced as a whole, so that a reader never sees a half update of another thread."""
+    """Count, mean and squared deviations of all samples. The object is replaced as a whole, so that a reader never sees
+    a half update of another thread."""
 
     num_samples: int
     mean: np.ndarray
     squared_deviations: np.ndarray
 
     def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
-        """The moments with more samples added. :param squared_deviations: of the new samples; None for one sample"""
+        """The moments with more samples added. The arguments describe the new samples.
+
+        :param squared_deviations: the sums of squared deviations from ``mean``; None for one sample
+        """
         total = self.num_samples + count
         difference = mean - self.mean
         squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
@@ -49,17 +53,17 @@ class _Moments(NamedTuple):
 
 
 _WRITING = threading.RLock()
-"""Held while statistics change, by their owner or by the thread of their subscription. All share it, because locks
-cannot be copied."""
+"""A lock that is held while statistics change, in their owner's thread or in the thread of their subscription. All
+statistics share this lock, because locks cannot be copied."""
 
 
 class SharedRunningStats:
-    """Named statistics that several workers may update: mean and variance in one pass, exact for single samples
-    and batches alike (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
+    """Running mean and variance of samples, which several workers may share. The results are the same for single
+    samples and for batches (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
 
     :param name: the name in messages and file names, unique in a run
-    :param pubsub_params: parameters of the memory backend through which processes exchange samples: all processes with
-        the same ``channel`` and name; None keeps the statistics in this process
+    :param pubsub_params: parameters of the memory backend (Redis). Processes with the same ``channel`` and ``name``
+        exchange their samples through it. None keeps the statistics in this process
     :param epsilon: the smallest variance, so that nearly constant elements are not amplified to noise
     :ivar margin: if it is not 0, ``normalize`` divides by the deviation plus this number, and ``epsilon`` has no effect
     :ivar subscription: receives the samples of all processes; None before the first sample
@@ -76,7 +80,7 @@ class SharedRunningStats:
             SharedRunningStatsSubscribe(self).start()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy opens its own connections."""
+        """The state without connections: a copy opens its own connections."""
         return {**self.__dict__, "subscription": None}
 
     @property
@@ -87,10 +91,10 @@ class SharedRunningStats:
     def push(self, x: np.ndarray) -> None:
         """Add one sample of ``shape``, or a batch of them with a leading dimension.
 
-        With ``pubsub_params`` all processes that share the statistics receive it a moment later, including this one,
-        through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
+        With ``pubsub_params``, all processes that share the statistics, including this process, receive the sample a
+        moment later through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
 
-        :raises CoachError: Redis cannot be reached, or was lost since the last sample
+        :raises CoachError: if Redis cannot be reached, or was lost since the last sample
         """
         if self.pubsub_params is None:
             self.push_val(x)
@@ -109,7 +113,7 @@ class SharedRunningStats:
             self._gathered: SharedRunningStats | None = None
 
     def push_val(self, samples: Any) -> None:
-        """Add to this process's statistics."""
+        """Add samples to the statistics of this process. :param samples: one sample, or a batch of samples"""
         samples = np.asarray(samples, dtype=np.float64)
         with _WRITING:
             if self._gathered is not None:
@@ -125,8 +129,8 @@ class SharedRunningStats:
                 self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
     def take_gathered(self) -> State:
-        """The statistics of the samples since the last call, in the form of ``get_state``. The first call begins to
-        count."""
+        """The statistics of the samples since the last call, in the form of ``get_state``. The first call only begins
+        to gather."""
         with _WRITING:
             gathered, self._gathered = self._gathered, SharedRunningStats(self.name, epsilon=self.epsilon)
             self._gathered.set_params(self.shape)
@@ -135,18 +139,18 @@ class SharedRunningStats:
     def merge(self, gathered: State) -> None:
         """Add the result of ``take_gathered`` in another process. The result is as exact as pushing the samples here.
 
-        :raises CoachError: the data has another form
+        :raises CoachError: if the data has another form
         """
         count, mean, deviations = gathered["count"], gathered["mean"], gathered["squared_deviations"]
         if type(count) is not int or not 0 <= count <= _MOST_GATHERED:
-            raise CoachError(f"the statistics '{self.name}' cannot be of {str(count)[:40]!r} samples")
+            raise CoachError(f"the statistics '{self.name}' have a wrong number of samples: {str(count)[:40]!r}")
         if not count:
             return
         for array in (mean, deviations):
             if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
                 raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
         if np.any(deviations < 0) or not is_finite(mean):
-            raise CoachError(f"the statistics '{self.name}' have no samples")
+            raise CoachError(f"the statistics '{self.name}' have numbers that no samples give")
         with _WRITING:
             self._moments = self._moments.merged(count, mean, deviations)
 
@@ -201,7 +205,7 @@ class SharedRunningStats:
         try:
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
-            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
+            raise CoachError(f"the saved statistics of '{self.name}' do not contain {missing}") from None
         self.margin = float(state.get("margin", 0.0))
         for array in (mean, squared_deviations):
             if np.shape(array) != self.shape:
@@ -220,7 +224,7 @@ class SharedRunningStats:
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Read the file of ``save_state_to_checkpoint``.
 
-        :raises CoachError: the file is missing, damaged or of another shape
+        :raises CoachError: if the file is missing, damaged or of another shape
         """
         self.set_state(read_data(self._file(checkpoint_dir, checkpoint_prefix), "the statistics of a checkpoint"))
 
@@ -233,12 +237,12 @@ class SharedRunningStatsSubscribe(threading.Thread):
     """Subscription that receives published samples from its creation on, and adds them to the statistics of this
     process.
 
-    It ends with ``stop()``, or when the connection is lost. Samples that are published after that are lost, so the
-    statistics of this process differ from the statistics of the others. It prints a line about this, and ``push``
-    raises an error.
+    The subscription ends with ``stop()``, or when the connection is lost. Later samples are then lost, so the
+    statistics of this process differ from the statistics of other processes. If the connection is lost, Coach prints a
+    line, and ``push`` raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: the statistics already have a subscription, or Redis cannot be reached
+    :raises CoachError: if the statistics already have a subscription, or Redis cannot be reached
 
     :ivar failure: the error that ended the thread; None without an error
     :ivar num_refused: number of messages that were not samples; the first one is printed
@@ -273,8 +277,8 @@ class SharedRunningStatsSubscribe(threading.Thread):
     def publish(self, sample: np.ndarray) -> None:
         """Publish a sample, or a batch, to all subscribers.
 
-        :raises CoachError: Redis cannot be reached, or was lost since the last sample
-        :raises ValueError: the sample has another shape
+        :raises CoachError: if Redis cannot be reached, or was lost since the last sample
+        :raises ValueError: if the sample has another shape
         """
         if self.failure is not None:
             raise CoachError(f"the {self.name} are no longer shared: {reason_of(self.failure)}") from self.failure
@@ -342,7 +346,7 @@ def _as_bytes(array: np.ndarray) -> bytes:
 def _from_bytes(data: bytes) -> np.ndarray:
     """The array that ``_as_bytes`` wrote.
 
-    :raises ValueError: the data is not an array, or its length is wrong
+    :raises ValueError: if the data is not an array, or its length is wrong
     """
     file = io.BytesIO(data)
     try:
@@ -358,7 +362,7 @@ def _from_bytes(data: bytes) -> np.ndarray:
 
 
 class NumpySharedRunningStats(SharedRunningStats):
-    """``SharedRunningStats`` with Coach's name and order of parameters."""
+    """``SharedRunningStats`` with the class name and the order of parameters of Coach 1."""
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
         super().__init__(name, pubsub_params, epsilon)

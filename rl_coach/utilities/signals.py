@@ -1,4 +1,4 @@
-"""Signals of an episode. Some of their numbers may still be in computation."""
+"""Signals of an episode. The device may still be computing some of their numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(eq=False)
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """Numbers that may still be in computation. Any use as an array or a number waits for them.
+    """Numbers that a device may still be computing. Any use as an array or a number waits for them.
 
     :param compute: waits for the numbers and returns them
     """
@@ -33,11 +33,11 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class Signal:
-    """Numbers gathered over one episode, read as statistics when it ends.
+    """The numbers of one episode, which are read as statistics at its end.
 
-    Adding a sample costs one list append; arrays are stored unchanged and flattened only by a read.
+    ``add_sample`` only appends to a list. Arrays are stored unchanged, and flattened when the signal is read.
 
-    :ivar columns: the names of its statistics in the CSV, ``Name/Mean`` and so on
+    :ivar columns: the names of the signal's statistics in the CSV, ``Name/Mean`` and so on
     """
 
     STATISTICS = ("Mean", "Stdev", "Max", "Min")
@@ -58,14 +58,14 @@ class Signal:
         self.values.append(sample)
 
     def read(self) -> list:
-        """All samples; waits for samples in computation."""
+        """All samples; waits until they are computed."""
         for index, value in enumerate(self.values):
             if isinstance(value, LazyArray):
                 self.values[index] = value.read()
         return self.values
 
     def flat(self) -> np.ndarray:
-        """All samples as one column of numbers; waits for samples in computation."""
+        """All samples as one vector; waits until they are computed."""
         values = self.read()
         if all(type(value) is float for value in values):
             return np.asarray(values, np.float64)
@@ -92,8 +92,8 @@ class Signal:
         return self._statistic(np.std)
 
     def get_statistics(self) -> dict[str, float | str]:
-        """All four statistics by the names of their columns; empty strings without samples. They are
-        computed again only after new samples: copies whose episodes end in the same step share them."""
+        """All four statistics by the names of their columns; empty strings without samples. They are computed again
+        only after new samples, because copies with episodes that end in the same step share them."""
         if not self.values:
             return self._empty
         samples, count, statistics = self._known
@@ -108,7 +108,7 @@ class Signal:
 
 
 def _statistics(flat: np.ndarray) -> tuple[float | str, ...]:
-    """Mean, standard deviation, maximum and minimum, as NumPy's functions compute them, in a third of their time."""
+    """Mean, standard deviation, maximum and minimum. The results equal NumPy's, in a third of the time."""
     if not flat.size:
         return "", "", "", ""
     numbers = flat if flat.dtype.kind == "f" else flat.astype(np.float64)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 LARGEST = 2.0**32
-"""The fourth power of a larger number overflows float32. Optimizers square the gradients of squared errors, so that
-power occurs."""
+"""The fourth power of a larger number overflows float32. This power occurs, because optimizers square the gradients of
+squared errors."""
 MOST = 2**53 - 1
-"""The largest count: floats hold it exactly."""
+"""The largest count. Floats can represent all counts up to this number exactly."""
 NUMBERS = "biuf"
 """Kinds of dtype that are numbers."""
 _MOST_TEXT = 200

@@ -1,4 +1,4 @@
-"""A specification as plain data: where it is read from, and dictionaries whose keys are checked as they are read."""
+"""Reads specifications (dicts, JSON, YAML or files), and checks their keys and values."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LONGEST_SHOWN = 60
 _MOST_NUMBERS = 10**8
 
 Read = Callable[[Any, str], Any]
-"""Checks and converts a value, given its key. It raises a ``CoachError`` of one line for a wrong one."""
+"""Function of a value and its key. It checks and converts the value, and raises a ``CoachError`` for a wrong value."""
 
 
 def read_spec(source: Any) -> dict[str, Any]:
-    """A specification.
+    """Read a specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: the source has another form
+    :raises CoachError: if the source has another form
     """
     content = read_data(source)
     if not isinstance(content, dict):
@@ -34,9 +34,10 @@ def read_spec(source: Any) -> dict[str, Any]:
 
 
 def read_data(source: Any) -> Any:
-    """The dict or list of a dict, a JSON or YAML text, or the path of a file with one of these.
+    """Read a dict or a list.
 
-    :raises CoachError: the source has another form
+    :param source: the dict or list itself, its JSON or YAML text, or the path of a file with one of these
+    :raises CoachError: if the source has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -61,7 +62,7 @@ def _parsed(text: str) -> Any:
         raise CoachError("the spec is nested too deeply") from None
     except ValueError:
         try:
-            import yaml  # comes with Bokeh, which images without a dashboard do not have
+            import yaml  # comes with Bokeh, which is not installed everywhere
         except ImportError:
             raise CoachError("the spec is not JSON, and YAML needs the package PyYAML: pip install pyyaml") from None
         try:
@@ -74,7 +75,7 @@ def shown(value: Any) -> str:
     """A value for a message of one line."""
     try:
         text = " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # a whole number of thousands of digits, or lists in lists
+    except (ValueError, RecursionError):  # a whole number with thousands of digits, or deeply nested lists
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
@@ -90,7 +91,7 @@ def _is_number(value: Any) -> bool:
 
 
 def whole(low: int = 1, high: int = 10**9) -> Read:
-    """A whole number within bounds; 1e6 is one."""
+    """A whole number within bounds. A float such as 1e6 is allowed."""
 
     def read(value: Any, where: str) -> int:
         if not _is_number(value) or value != int(value) or not low <= value <= high:
@@ -122,7 +123,7 @@ def flag(value: Any, where: str) -> bool:
 def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
     """A dictionary with underscores instead of the hyphens of its keys.
 
-    :raises CoachError: a key occurs in both forms
+    :raises CoachError: if a key occurs in both forms
     """
     found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
     if len(found) < len(given):
@@ -137,7 +138,7 @@ def plain(name: str) -> str:
 
 
 def choice(choices: Iterable[str]) -> Read:
-    """A name that is among several; hyphens are underscores. The error names the nearest."""
+    """A name from ``choices``. Hyphens count as underscores. The error names the nearest choice."""
     known = {plain(one): one for one in choices}
 
     def read(value: Any, where: str) -> str:
@@ -153,9 +154,9 @@ def choice(choices: Iterable[str]) -> Read:
 
 
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
-    """A shape: whole numbers, or a single one; None for a single number.
+    """A shape, from a list of whole numbers or a single one. None is the shape of a single number.
 
-    :raises CoachError: the value is not a shape, or the shape has too many numbers for an observation
+    :raises CoachError: if the value is not a shape, or the shape has too many numbers for an observation
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(map(whole(), sizes, [where] * len(sizes)))
@@ -170,7 +171,7 @@ class Fields:
 
     :param given: the dictionary
     :param where: the key of the dictionary itself, for messages
-    :raises CoachError: the value is not a dictionary with texts as keys
+    :raises CoachError: if the value is not a dictionary with texts as keys
     """
 
     def __init__(self, given: Any, where: str = ""):
@@ -185,19 +186,20 @@ class Fields:
         self._below: dict[str, Fields] = {}
 
     def path(self, name: str) -> str:
-        """A key with those above it."""
+        """A key with all keys above it, such as ``optimizer.type``."""
         return f"{self._where}.{name}" if self._where else name
 
     def get(self, name: str, *older: str) -> Any:
-        """A key's value. :param older: other names of it"""
+        """The value of a key; None if it is missing. :param older: older names of the key"""
         self._known |= {name, *older}
         present = [one for one in (name, *older) if self._given.get(one) is not None]
         if len(present) > 1:
-            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' set the same: give one of them")
+            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' mean the same: give one of them")
         return self._given[present[0]] if present else None
 
     def read(self, read: Read, name: str, *older: str) -> Any:
-        """A key's value by a reader. :param older: as for ``get``"""
+        """The value of a key, checked and converted. :param read: the reader of the value :param older: as for
+        ``get``"""
         value = self.get(name, *older)
         return None if value is None else read(value, self.path(name))
 
@@ -218,7 +220,8 @@ class Fields:
         return self.read(choice(choices), name, *older)
 
     def fields(self, name: str, *older: str) -> Fields | None:
-        """A dictionary; a text stands for ``{"type": text}``, and False for none. ``finish`` checks its keys, too."""
+        """The dictionary of a key. A text stands for ``{"type": text}``, and False for no dictionary. ``finish`` also
+        checks the dictionary's keys."""
         value = self.get(name, *older)
         if value is None or value is False:
             return None
@@ -227,7 +230,7 @@ class Fields:
         return self._below[name]
 
     def at(self, keys: str) -> tuple[Any, str]:
-        """A value at any depth, and its whole key. :param keys: as in a ``Row``"""
+        """A value at any depth, and its full key. :param keys: as in ``Row.keys``"""
         *above, last = keys.split(".")
         fields: Fields | None = self
         for name in above:
@@ -236,19 +239,21 @@ class Fields:
         return (None, keys) if fields is None else (fields.get(*names), fields.path(names[0]))
 
     def missing(self, name: str) -> Any:
-        """
-        :raises CoachError: always; the key has no value
+        """Raise the error for a missing key.
+
+        :raises CoachError: always
         """
         raise CoachError(f"the spec's '{self.path(name)}' is missing")
 
     def is_type(self, name: str) -> bool:
-        """True if the ``type`` is this one."""
+        """True if the ``type`` of the dictionary is ``name``."""
         kind = self.get("type")
         return isinstance(kind, str) and plain(kind) == name
 
     def refuse(self, reason: str, *names: str) -> None:
-        """
-        :raises CoachError: a key has a value, but Coach does not support the key
+        """Refuse keys that Coach does not support.
+
+        :raises CoachError: if one of the keys has a value
         """
         for name in names:
             value = self.get(name)
@@ -256,8 +261,9 @@ class Fields:
                 raise CoachError(f"the spec's '{self.path(name)}': {reason}")
 
     def finish(self) -> None:
-        """
-        :raises CoachError: a key is not supported; the message names the nearest one
+        """Refuse keys that no method has read.
+
+        :raises CoachError: if there is another key; the message names the nearest key
         """
         for name in self._given:
             if name not in self._known:

@@ -1,4 +1,4 @@
-"""Standard output and error of a run that survives a full disk or a closed reader."""
+"""Standard output and standard error that work on a full disk or after their reader has ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                # as after a closed terminal, the run has no reader any more: it saves a checkpoint and ends
+                # no program reads the output any more: the run saves a checkpoint and ends, as after a closed terminal
                 stop_signals.ask(signal.SIGHUP)
             elif error.errno not in _NO_ROOM:
                 raise
@@ -32,7 +32,8 @@ class Output(io.FileIO):
 def drop_lost_output() -> None:
     """Continue if the file of standard output or error is full, and stop as after SIGHUP if a pipe has lost its reader.
 
-    Only for programs: it replaces ``sys.stdout`` and ``sys.stderr``, except on a terminal.
+    The function replaces ``sys.stdout`` and ``sys.stderr``, except on a terminal. Only programs should call it, not
+    libraries.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -40,7 +41,7 @@ def drop_lost_output() -> None:
             continue
         stream.flush()
         raw = Output(stream.fileno(), "wb", closefd=False)
-        through, by_line = stream.write_through, stream.line_buffering  # the first is PYTHONUNBUFFERED
+        through, by_line = stream.write_through, stream.line_buffering  # the first term is PYTHONUNBUFFERED
         buffer: Any = raw if through else io.BufferedWriter(raw)
         replacement = io.TextIOWrapper(buffer, stream.encoding, stream.errors, None, by_line, through)
         setattr(sys, name, replacement)

@@ -15,7 +15,8 @@ from rl_coach.utilities.system import handling
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_OF_ONE_REQUEST = 0.1
-"""Signals closer together are one request: ``timeout`` sends its signal to the process and then to its group."""
+"""Signals within this number of seconds are one request: ``timeout`` sends its signal to the process and then to its
+group."""
 _STANDARD_STREAMS = 3
 _SHORTEST_TIMER = 0.001
 
@@ -38,11 +39,11 @@ class BudgetOver(Terminated):
 
 
 class StopSignals:
-    """Handles the signals that stop a program. The first signal is only noted; the next ``stop_if_asked`` ends the
+    """Handles the signals that stop a program. The first signal is only stored, and the next ``stop_if_asked`` ends the
     program. A second Ctrl-C or SIGTERM ends it immediately.
 
-    An exception in a signal handler could be lost: Python discards exceptions in callbacks of its garbage
-    collector, and JAX has such a callback. It could also interrupt the writing of a checkpoint.
+    An exception in a signal handler could be lost: Python discards exceptions in callbacks of its garbage collector,
+    and JAX has such a callback. The exception could also interrupt the writing of a checkpoint.
 
     Only the main thread can handle signals. In other threads ``listening`` does nothing.
 
@@ -63,9 +64,10 @@ class StopSignals:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle signals, and restore the old handlers at the end. Inside another ``listening`` it does nothing.
+        """Handle signals, and restore the old handlers at the end. Inside another ``listening``, this method does
+        nothing.
 
-        A SIGHUP that is ignored, as with ``nohup``, is not handled.
+        A SIGHUP is not handled if the process ignores it, as with ``nohup``.
         """
         if self._is_listening or threading.current_thread() is not threading.main_thread():
             yield
@@ -80,7 +82,8 @@ class StopSignals:
 
     @contextlib.contextmanager
     def ending_at_once(self) -> Iterator[None]:
-        """End at the first signal, for code that has nothing to save or waits for input."""
+        """Inside this context, the first signal ends the program at once. For code that has nothing to save or waits
+        for input."""
         self.stop_if_asked()
         before, self._ends_at_once = self._ends_at_once, True
         try:
@@ -90,7 +93,8 @@ class StopSignals:
 
     @contextlib.contextmanager
     def ending_after(self, seconds: float) -> Iterator[None]:
-        """Ask the program to end after some time, for code in the main thread. The end raises ``BudgetOver``."""
+        """Ask the program to end after some time. ``stop_if_asked`` then raises ``BudgetOver``. Only for the main
+        thread."""
         with handling([signal.SIGALRM], self._note_alarm):
             signal.setitimer(signal.ITIMER_REAL, max(seconds, _SHORTEST_TIMER))
             try:
@@ -100,14 +104,14 @@ class StopSignals:
                 self.asked = None if self.asked == signal.SIGALRM else self.asked
 
     def _note_alarm(self, number: int, frame: FrameType | None) -> None:
-        """Note the end of the time, unless the program ends already."""
+        """Store that the time is over, unless the program is already ending."""
         self.asked = number if self.asked is None else self.asked
 
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """Handle a signal.
 
-        :raises KeyboardInterrupt: the second signal is Ctrl-C
-        :raises Terminated: the second signal is SIGTERM
+        :raises KeyboardInterrupt: if the second signal is Ctrl-C
+        :raises Terminated: if the second signal is SIGTERM
         """
         now = time.monotonic()
         if self.asked is None:
@@ -119,11 +123,11 @@ class StopSignals:
             raise _exception_of(number)
 
     def stop_if_asked(self) -> None:
-        """End the program if a signal was received. Called after each complete step with its training, between the
-        parts of a start, and while waiting for a person.
+        """End the program if a signal was received. Coach calls this method after each complete step with its training,
+        between the parts of a run's start, and while it waits for a person.
 
-        :raises KeyboardInterrupt: Ctrl-C was pressed
-        :raises Terminated: SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
+        :raises KeyboardInterrupt: if Ctrl-C was pressed
+        :raises Terminated: if SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
         """
         if self.asked is not None:
             self.stopped_between_steps = True
@@ -132,7 +136,7 @@ class StopSignals:
             raise _exception_of(self.asked)
 
     def have_raised(self, error: BaseException) -> bool:
-        """True if a signal has caused an error; False if a run's own code has raised it."""
+        """True if a signal has caused the error; False if the run's own code has raised it."""
         is_of_a_signal = isinstance(error, (KeyboardInterrupt, Terminated))
         return is_of_a_signal and (self.asked is not None or not self._is_listening)
 
@@ -153,8 +157,8 @@ def _not_ignored() -> list[int]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """A context that blocks the signals of processes started in it, until they handle or ignore signals themselves.
-    Otherwise a signal during their imports would end them with a traceback.
+    """Inside this context, started processes block signals until they handle or ignore signals themselves. Otherwise, a
+    signal during their imports would end them with a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -165,7 +169,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Undo ``held_back`` for processes started inside."""
+    """Inside this context, ``held_back`` has no effect on started processes."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         yield
@@ -174,7 +178,7 @@ def let_through() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Ignore the signals, in a process that another process ends, or that only has to exit."""
+    """Ignore the signals. For a process that another process ends, or that is about to exit."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

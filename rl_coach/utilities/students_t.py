@@ -11,7 +11,7 @@ _NORMAL_95 = 1.960
 
 
 def t_95(freedom: int) -> float:
-    """The two-sided 95% quantile; 0 without a degree of freedom, because there is no interval.
+    """The two-sided 95% quantile. It is 0 for 0 degrees of freedom, because there is no interval.
 
     :param freedom: degrees of freedom, the number of samples minus one
     """

@@ -33,7 +33,7 @@ def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], 
 
 
 def program(name: str) -> str:
-    """Command that calls a program installed with Coach: its name if the shell finds it, otherwise its path."""
+    """Command that calls a program of Coach: the program's name if the shell finds it, otherwise the program's path."""
     installed = pathlib.Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not installed.exists() or (found and installed.samefile(found)):
@@ -41,7 +41,7 @@ def program(name: str) -> str:
     if not installed.is_relative_to(pathlib.Path.cwd()):
         return str(installed)
     below = installed.relative_to(pathlib.Path.cwd())
-    return str(below) if below.parent.name else os.path.join(os.curdir, below)  # a shell finds no bare name here
+    return str(below) if below.parent.name else os.path.join(os.curdir, below)  # the shell does not find it by name
 
 
 def shown(path: pathlib.Path) -> str:
@@ -50,7 +50,7 @@ def shown(path: pathlib.Path) -> str:
 
 
 def shell_command(name: str, *arguments: str) -> str:
-    """A shell command line that calls a program installed with Coach."""
+    """A shell command line that calls a program of Coach."""
     return shlex.join([program(name), *arguments])
 
 
@@ -66,12 +66,12 @@ def break_file_path(path: str) -> tuple[str, str, str]:
 
 
 def path_is_valid_dir(path: str) -> bool:
-    """True if there is a directory."""
+    """True if the path is a directory."""
     return os.path.isdir(path)
 
 
 def get_latest_checkpoint(checkpoint_dir: str, checkpoint_prefix: str, checkpoint_file_extension: str) -> str:
-    """The file ``<number>_...<prefix>....<extension>`` of the highest number, an empty string if there is none."""
+    """The file ``<number>_...<prefix>....<extension>`` with the highest number; an empty string if there is none."""
     numbers = {
         file.name: int(number)
         for file in pathlib.Path(checkpoint_dir).iterdir()
@@ -83,7 +83,7 @@ def get_latest_checkpoint(checkpoint_dir: str, checkpoint_prefix: str, checkpoin
 
 
 def set_gpu(gpu_id: int | str) -> None:
-    """Show CUDA one device only. Call this before a framework is imported."""
+    """Show only one device to CUDA. Call this before a framework is imported."""
     os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu_id)
 
 
@@ -93,7 +93,7 @@ def set_cpu() -> None:
 
 
 def get_open_port() -> int:
-    """A TCP port of this machine without a listener at this moment."""
+    """A free TCP port of this machine."""
     with socket.socket() as listener:
         listener.bind(("", 0))
         return listener.getsockname()[1]
@@ -112,7 +112,7 @@ def list_all_presets() -> list[str]:
 
 
 killed_processes: list[int] = []
-"""The ``id`` of commands of ``threaded_cmd_line_run`` to kill; append to it."""
+"""The numbers (``id``) of commands to kill. Append the number of a command of ``threaded_cmd_line_run`` to kill it."""
 
 
 def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
@@ -160,24 +160,24 @@ class ReaderWriterLock:
         return self.now_writing
 
     def lock_writing_and_reading(self) -> None:
-        """Wait until no thread reads or writes, then exclude all others."""
+        """Wait until no thread reads or writes, then exclude all other threads."""
         self.writers_lock.acquire()
         self.now_writing = True
 
     def release_writing_and_reading(self) -> None:
-        """Admit readers and writers again."""
+        """Allow other threads to read and write again."""
         self.now_writing = False
         self.writers_lock.release()
 
     def lock_writing(self) -> None:
-        """Wait until no thread writes, then exclude writers. Other readers are admitted."""
+        """Wait until no thread writes, then exclude writers. Other threads may read."""
         with self.num_readers_lock:
             if self.num_readers == 0:
                 self.writers_lock.acquire()
             self.num_readers += 1
 
     def release_writing(self) -> None:
-        """End reading. The last reader admits writers again."""
+        """End reading. After the last reader, writers are allowed again."""
         with self.num_readers_lock:
             self.num_readers -= 1
             if self.num_readers == 0:
@@ -185,7 +185,7 @@ class ReaderWriterLock:
 
 
 class SharedMemoryScratchPad:
-    """Objects by name that threads share."""
+    """Store of named objects that threads share."""
 
     def __init__(self) -> None:
         self.dict: dict[str, Any] = {}
@@ -198,18 +198,18 @@ class SharedMemoryScratchPad:
             self._changed.notify_all()
 
     def get(self, key: str, timeout: float = 30) -> Any:
-        """The object of a name; None if it was not stored within ``timeout`` seconds."""
+        """The object with a name; None if no such object was stored within ``timeout`` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: key in self.dict, timeout)
             return self.dict.get(key)
 
     def internal_call(self, key: str, func: str, args: Any) -> Any:
-        """Call a method of the object of a name, and return its result."""
+        """Call a method of the object with a name, and return the result."""
         return getattr(self.dict[key], func)(*(args if isinstance(args, tuple) else (args,)))
 
 
 class Timer:
-    """Prints how many seconds a ``with`` block took.
+    """Prints the number of seconds that a ``with`` block took.
 
     :param prefix: printed before the number
     """
@@ -244,7 +244,7 @@ class timeout:
 
 
 class ProgressBar:
-    """A line on standard error that fills up.
+    """A progress bar on standard error.
 
     :param max_value: the value of the full bar
     """

@@ -11,13 +11,13 @@ def lower_under_to_upper(s: str) -> str:
 
 
 def parse_bool(value: str) -> bool | str:
-    """``"true"`` and ``"false"`` in any case as a boolean, other text unchanged."""
+    """``"true"`` and ``"false"``, in upper or lower case, as a boolean; other text unchanged."""
     return {"true": True, "false": False}.get(value.strip().lower(), value)
 
 
 def parse_int(value: str) -> int | float | str:
-    """The number that text spells in the way Python does, other text unchanged: ``"3"`` becomes 3, ``"03"`` remains
-    text."""
+    """A text as a number if Python writes the number with the same text; otherwise the text unchanged: ``"3"`` becomes
+    3, ``"03"`` stays a text."""
     for number in (int, float):
         try:
             parsed = number(value)
@@ -40,7 +40,7 @@ def convert_to_ascii(data: Any) -> Any:
 
 
 def is_empty(str: str) -> bool:
-    """True for text of only quotation marks, and for empty text."""
+    """True for an empty text, and for a text that consists of quotation marks."""
     return not str.replace("'", "").replace('"', "")
 
 

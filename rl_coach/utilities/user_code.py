@@ -13,13 +13,13 @@ _SHAPE_OF_ANSWERS = "step() returns (observation, reward, terminated, truncated,
 @functools.cache
 def _installed() -> tuple[pathlib.Path, ...]:
     """The directories of installed packages."""
-    import sysconfig  # a slow import, which acting policies do not need
+    import sysconfig  # slow to import, and exported policies do not need it
 
     return tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
 def users_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """The innermost frame that belongs neither to Coach nor to an installed package, None without one."""
+    """The innermost frame of the user's code, outside of Coach and installed packages; None if there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     return frames[-1] if frames else None
 
@@ -45,11 +45,12 @@ def _said(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "its text cannot be made, because its __str__ fails"
+        return "it has no text, because its __str__ fails"
 
 
 def environment_error(error: BaseException) -> str:
-    """``in_one_line``, with the values that Gymnasium expects if an environment returned another number of values."""
+    """The error as in ``in_one_line``. If an environment returned a wrong number of values, the text also has the
+    values that Gymnasium expects."""
     text = in_one_line(error)
     is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in _said(error)
     return f"{text}; {_SHAPE_OF_ANSWERS}" if is_wrong_answer else text

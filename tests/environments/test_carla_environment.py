@@ -93,7 +93,7 @@ def test_each_environment_has_a_server_of_its_own(worlds, monkeypatch):
     monkeypatch.setenv("CARLA_SERVER", "localhost:2000, localhost:2002")
     first, second = environment_of(settings()), environment_of(settings())
     assert [one.world for one in (first, second)] == list(worlds.values())
-    with pytest.raises(CoachError, match="server at localhost:2000, localhost:2002 waits for another environment"):
+    with pytest.raises(CoachError, match="server at localhost:2000, localhost:2002 is in use by another environment"):
         environment_of(settings())
     first.close()
     environment_of(settings()).close()
@@ -115,7 +115,7 @@ def test_a_town_that_does_not_exist_and_a_server_that_does_not_answer(worlds, mo
     "changes, message",
     [
         ({"experiment_suite": object()}, r"env_params.experiment_suite must be a CoRL2017 of rl_coach"),
-        ({"config": "CarlaSettings.ini"}, r"env_params.config belongs to CARLA 0\.8"),
+        ({"config": "CarlaSettings.ini"}, r"env_params.config is a setting of CARLA 0\.8"),
         ({"weather_id": [15]}, "no weather 15; weather_id has numbers from 0 to 14"),
         ({"cameras": ["front"]}, "no camera 'front'; the cameras are forward_camera, left_camera"),
     ],
@@ -334,8 +334,8 @@ def test_a_server_is_started_in_a_session_of_its_own_and_ends_with_all_its_proce
 
 def test_a_server_that_does_not_start_is_one_line(root, monkeypatch):
     (root / "CarlaUE4.sh").write_text("#!/bin/sh\nexit 3\n")
-    with pytest.raises(CoachError, match=r"CarlaUE4\.sh ended with 3 when it started"):
+    with pytest.raises(CoachError, match=r"CarlaUE4\.sh ended with exit code 3 when it started"):
         start_server("Low", 1, 1, has_window=False, verbose=False)
     monkeypatch.setenv("CARLA_ROOT", str(root / "nothing"))
-    with pytest.raises(CoachError, match=r"which has no CarlaUE4\.sh"):
+    with pytest.raises(CoachError, match=r"set it to the directory that has CarlaUE4\.sh"):
         start_server("Low", 1, 1, has_window=False, verbose=False)

@@ -76,7 +76,7 @@ def test_levels_are_files_of_vizdoom_or_of_ones_own(tmp_path, monkeypatch):
         CoachError, match=r"needs D3_battle\.cfg, which came with Coach 1\.0\.1 .*\$VIZDOOM_ROOT/scenarios"
     ):
         scenario_file("BATTLE_COACH_LOCAL", scenarios)
-    with pytest.raises(CoachError, match=r"no scenario '.*mine.cfg': there is no such file"):
+    with pytest.raises(CoachError, match=r"there is no scenario file '.*mine.cfg'"):
         scenario_file(str(tmp_path / "mine.cfg"), scenarios)
     (tmp_path / "mine.cfg").touch()
     assert scenario_file(str(tmp_path / "mine.cfg"), scenarios) == tmp_path / "mine.cfg"

@@ -154,7 +154,7 @@ FINDINGS = [
     ("Dtype", ", reset: 'observation' has the dtype float64, its space says float32"),
     ("Bounds", ", step 11: 'observation' is outside its space in 2 of 2 elements"),
     ("Flags", ", step 1: terminated is 0, not True or False"),
-    ("OldStep", ": answers step with four values, as the older gym did"),
+    ("OldStep", ": step returns four values, as in the older gym"),
 ]
 
 
@@ -169,7 +169,7 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
     [
         *FINDINGS,
         ("Parts", ", step 2: 'gear' is 2, which is not in its space Discrete(2)"),
-        ("Ragged", ", step 5: 'observation' is [[0], [0, 0]], which is no array of numbers"),
+        ("Ragged", ", step 5: 'observation' is [[0], [0, 0]], which is not an array of numbers"),
         ("Masked", ", step 6: the action mask allows no action, so it has no effect"),
         ("Raises", ", step 7: raised an error: {file}:{line}: ZeroDivisionError: division by zero"),
         (

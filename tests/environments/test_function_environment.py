@@ -77,7 +77,7 @@ def test_a_step_with_another_number_of_values_is_a_mistake_of_the_user(monkeypat
     from tests.zoo.function_environments import Walk
 
     monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: (state, 0.0, False))
-    with pytest.raises(CoachError, match="step returned 3 values, and six are needed"):
+    with pytest.raises(CoachError, match="step returned 3 values, but six are needed"):
         environment(f"{ZOO}:walk")
 
 

@@ -74,7 +74,7 @@ def test_the_path_of_a_controller_in_the_repository_is_found_elsewhere(tmp_path,
     assert found.is_file() and found.name == "osc_pose.json"
     pathlib.Path("mine.json").write_text("{}")
     assert controller_file("mine.json") == pathlib.Path("mine.json")
-    with pytest.raises(CoachError, match=r"no controller settings 'others/osc_pose\.json'"):
+    with pytest.raises(CoachError, match=r"no file 'others/osc_pose\.json' with controller settings"):
         controller_file("others/osc_pose.json")
 
 
@@ -93,9 +93,9 @@ def test_the_names_are_robosuites():
     [
         ({"level": "Lifts"}, "no level 'Lifts'; did you mean 'Lift'"),
         ({"robot": "Pandas"}, "no robot 'Pandas'; did you mean 'Panda'"),
-        ({"robot": None}, "no robot: set env_params.robot to one of Baxter"),
+        ({"robot": None}, "no robot is selected: set env_params.robot to one of Baxter"),
         ({"controller": "OSC"}, "no controller 'OSC'; it has JOINT_VELOCITY"),
-        ({"custom_controller_config_fpath": "no.json"}, "no controller settings 'no.json'"),
+        ({"custom_controller_config_fpath": "no.json"}, "no file 'no.json' with controller settings"),
     ],
 )
 def test_names_that_do_not_exist_are_one_line(changes, message):

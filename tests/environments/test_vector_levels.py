@@ -136,7 +136,7 @@ def test_a_copy_cannot_begin_before_its_episode_has_ended(start):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("too_few", "made 2 copies where 3 were asked for"),
+        ("too_few", "made 2 copies, but its argument num_envs was 3"),
         ("no_vector", "makes no vector environment"),
         ("without_argument", "give its function an argument num_envs"),
     ],

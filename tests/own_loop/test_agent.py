@@ -258,7 +258,7 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     agent, untouched = bandit(), bandit()
     for wrong, reason in [
         (np.zeros(4, np.float32), r"the observation 'observation' has the shape \(4,\), its space says \(3,\)"),
-        ("left", "is 'left', which is no array of numbers"),
+        ("left", "is 'left', which is not an array of numbers"),
         ([[1], [1, 2], [3]], "no array of numbers"),
         (None, "no array of numbers"),
     ]:

@@ -289,7 +289,7 @@ def test_what_cannot_be_given_is_refused_in_one_line():
         (lambda: agent.observe(state, 7, [], 1.0, state), "the action 7 is not in the action space"),
         (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
         (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
-        (lambda: agent.build({"a": 1}), "build_options are for RLgraph's graph"),
+        (lambda: agent.build({"a": 1}), "build_options are not supported"),
         (lambda: agent.export_graph(), "export_graph needs a directory"),
     ]:
         with pytest.raises(CoachError, match=reason) as caught:
@@ -499,7 +499,10 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, reset=False), "execute with reset=True first"),
-        (lambda: worker.execute_timesteps(1, update_spec={"update_interval": 3}), "the agent's own specification"),
+        (
+            lambda: worker.execute_timesteps(1, update_spec={"update_interval": 3}),
+            "set it in the agent's specification",
+        ),
         (lambda: worker.execute_timesteps(1, update_spec={"do_update": False}), "did you mean 'do_updates'"),
     ]:
         with pytest.raises(CoachError, match=reason) as caught:

@@ -169,7 +169,7 @@ def test_observations_are_checked(saved):
     with pytest.raises(CoachError, match="'observation' is missing"):
         policy.act({"observatoin": np.zeros(3)})
     for words in (["a"] * 3, None, np.array([None] * 3)):
-        with pytest.raises(CoachError, match="which is no array of numbers"):
+        with pytest.raises(CoachError, match="which is not an array of numbers"):
             policy.act(words)
     for nothing in (None, 1.0, [], np.zeros((0, 3))):
         with pytest.raises(CoachError, match="act_batch needs one observation or more"):

@@ -82,7 +82,8 @@ class PendulumWithGoals(gym.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Let the pendulum start anywhere but near upright, almost at rest, and set a goal."""
+        """Let the pendulum start almost at rest, at a random angle more than 45 degrees from upright, and set a
+        goal."""
         super().reset(seed=seed)
         self.steps = 0
         mujoco.mj_resetData(self.model, self.data)

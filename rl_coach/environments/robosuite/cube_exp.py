@@ -1,7 +1,7 @@
 """A robot that moves its closed hand over a table with a cube, as a task for exploration.
 
-It extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for robot
-learning"), which must be installed.
+``CubeExp`` extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for
+robot learning"), which must be installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TABLE_TOP_SIZE = (0.84, 1.25, 0.05)
 TABLE_OFFSET = (0, 0, 0.82)
 """The middle of the table's top in meters."""
 
-_MOVEMENT = 3  # the first numbers of an action move the hand; the next turn it, and the last closes it
+_MOVEMENT = 3  # the first numbers of an action move the hand, the next ones turn it, and the last one closes it
 _SHUT, _STILL = 1.0, 0.0
 
 

@@ -74,7 +74,7 @@ class BitFlip(gym.Env):
         return 2 * bits - 1 if self.mean_zero else bits
 
     def render(self) -> np.ndarray:
-        """The bits above the goal: [32, 16 * bit_length, 3] uint8; white is 1, and grey marks a wrong bit's goal."""
+        """The bits above the goal: [32, 16 * bit_length, 3] uint8; 1 is white. Grey marks the goal of a wrong bit."""
         wrong = self.state != self.goal
         rows = np.stack([self.state * 255, np.where(wrong, 96 + 64 * self.goal, self.goal * 255)])
         picture = np.kron(rows, np.ones((PIXELS_PER_BIT, PIXELS_PER_BIT)))

@@ -9,13 +9,13 @@ import numpy as np
 from gymnasium import spaces
 
 SIZE = 40
-_LENGTH, _THICKNESS = 0.8, 0.12  # of the rod, where the picture's edges are at -1 and 1
+_LENGTH, _THICKNESS = 0.8, 0.12  # of the rod; the picture's edges are at -1 and 1
 
 
 class PendulumPixels(gym.ObservationWrapper):
     """Gymnasium's Pendulum-v1 as a grey picture [40, 40] uint8 of its rod, white on black.
 
-    One picture does not show the velocity, so stack several.
+    One picture does not show the velocity, so stack several pictures.
 
     :param render_mode: as for Pendulum-v1
     """
@@ -27,7 +27,10 @@ class PendulumPixels(gym.ObservationWrapper):
         self._x, self._y = np.meshgrid(along, -along)
 
     def observation(self, observation: Any) -> np.ndarray:
-        """:param observation: cosine and sine of the angle from upright, and the velocity, which is not seen"""
+        """The picture of a state.
+
+        :param observation: cosine and sine of the angle from upright, and the velocity, which is not used
+        """
         upward, sideward = float(observation[0]), -float(observation[1])
         along = np.clip(self._x * sideward + self._y * upward, 0, _LENGTH)
         distance = np.hypot(self._x - along * sideward, self._y - along * upward)

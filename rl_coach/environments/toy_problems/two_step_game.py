@@ -12,12 +12,14 @@ _PAYOFFS = np.array([[[7.0, 7.0], [7.0, 7.0]], [[0.0, 1.0], [1.0, 8.0]]])
 
 class TwoStepGame:
     """Two players act twice, in PettingZoo's parallel form. In the first step, the action of the first player chooses a
-    matrix of payoffs. In the second step, both players choose an entry of the matrix. Each gets half of its payoff.
+    matrix of payoffs. In the second step, both players choose an entry of the matrix. Each player gets half of the
+    chosen payoff.
 
     The first matrix has 7 everywhere, the second one has (0, 1) and (1, 8). A sum of the players' values cannot
     represent the second matrix, so that VDN prefers the 7. A monotonic function of their values can.
 
-    Both players and the central state see the matrix in one-hot form: not chosen yet, the first or the second.
+    The observations of both players and the central state are the matrix in one-hot form, [3]: not chosen yet, the
+    first or the second.
     """
 
     metadata: dict[str, Any] = {"name": "two_step_game", "render_modes": []}
@@ -36,7 +38,7 @@ class TwoStepGame:
         return spaces.Discrete(2)
 
     def state(self) -> np.ndarray:
-        """[3], the matrix in one-hot form."""
+        """[3], the chosen matrix in one-hot form."""
         return np.eye(3, dtype=np.float32)[self._place]
 
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
