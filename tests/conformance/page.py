@@ -14,10 +14,10 @@ _LEVEL = re.compile(r"tests\.conformance\.environment:Logged|your environment")
 _BEGINNING = """\
 # Features that work together
 
-Look up whether two features work together. Some combinations do not: Coach refuses such a run with one line, before the
-first step. The last two tables list the refused combinations and the line that Coach prints.
+Look up whether two features work together. Coach refuses a run with features that do not work together: it prints one
+line and ends before the first step. The last two tables list the refused combinations and the line that Coach prints.
 
-A feature is a value of an axis:
+The first table lists the features. An axis is a kind of feature, and a value is one feature of this kind:
 
 | axis | values |
 |---|---|
@@ -26,7 +26,7 @@ A feature is a value of an axis:
 | value | meaning |
 |---|---|
 | memory: own | the default memory of the agent |
-| memory: list | the list of transitions on the page [Memories](memories.md#your-own-memory) |
+| memory: list | a user's memory: the example of the page [Memories](memories.md#your-own-memory) |
 | filters: with state | a user's filter that remembers the last observation |
 | way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
 | way: two players | [two agents in one environment](several_agents.md) |
@@ -36,8 +36,8 @@ A feature is a value of an axis:
 refuses the run, or the agent learns from exactly the values that the environment has logged. The agents {alone}
 have other tests.
 
-A row of the tables often stands for several agents or values. The line of Coach is then an example with the names of
-the first of them.
+Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
+comma. The line of Coach is an example: it has the names of the first agent and the first values of the row.
 """
 
 
