@@ -98,7 +98,9 @@ class Exploration:
 
 
 def parameters_of(agent: str) -> Any:
-    """Parameters of an agent of ``AGENTS``: two layers of 64 units, and a predictor that learns after every 500 steps."""
+    """Parameters of an agent of ``AGENTS``. Networks have two layers of 64 units. The predictor learns after every 500
+    steps.
+    """
     _, make, seen = AGENTS[agent]
     parameters = make()
     for name in ("actor", "critic"):

@@ -56,7 +56,8 @@ def _shares(function: Function, callers: dict, stats: dict, above: frozenset[Fun
         return {REST: 1.0}
     shares: dict[str, float] = {}
     for caller, own in spent.items():
-        waits = function[2].endswith("numpy.asarray>") and caller[2] == "_read"  # for JAX
+        # numpy.asarray in _read waits until JAX has computed the update
+        waits = function[2].endswith("numpy.asarray>") and caller[2] == "_read"
         of_caller = {COMPUTE: 1.0} if waits else _shares(caller, stats[caller][4], stats, above | {function})
         for part, share in of_caller.items():
             shares[part] = shares.get(part, 0.0) + share * own / total

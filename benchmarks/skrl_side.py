@@ -1,4 +1,4 @@
-"""The works in skrl, on PyTorch, with Gymnasium's vectorized CartPole."""
+"""Trains the works of ``benchmarks.works`` with skrl, on PyTorch, with Gymnasium's vectorized CartPole."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _network(inputs: int, hidden: tuple[int, ...], outputs: int, activation: Any
 
 
 def train(work: Work, tick: Callable[[int], bool]) -> float:
-    """Train until ``tick`` says that it is over. :return: the mean return after that"""
+    """Train until ``tick`` returns True. :return: the mean return after the training"""
     torch.set_num_threads(1)
     simulator = gymnasium.make_vec(work.level, num_envs=work.environments, vectorization_mode="vector_entry_point")
     environment = wrap_env(simulator)
