@@ -118,8 +118,9 @@ def _returns(runs: list[Measured]) -> list[float]:
 
 
 def _with_the_fastest_peer(found: dict[str, list[Measured]]) -> str | None:
-    """Compare Coach, on its fastest framework, with the fastest other library. :return: a line of text; None if Coach
-    or all other libraries were not measured
+    """Compare Coach, on its fastest framework, with the fastest other library.
+
+    :return: a line of text; None if Coach or all other libraries were not measured
     """
     medians = {name: statistics.median(run.steps_per_second for run in runs) for name, runs in found.items()}
     ours = {name: speed for name, speed in medians.items() if name in FRAMEWORKS}

@@ -253,8 +253,9 @@ def measure(name: str, seconds: float) -> dict[str, float]:
 
 
 def in_own_process(name: str, seconds: float) -> dict[str, float]:
-    """Measure one buffer in a new process, so that buffers share no memory and no caches. :return: its figures by their
-    names
+    """Measure one buffer in a new process, so that buffers share no memory and no caches.
+
+    :return: its figures, by their names
     """
     command = [sys.executable, "-m", "benchmarks.memory", "--only", name, "--seconds", str(seconds)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -146,8 +146,9 @@ def mean_return(model: Any, evaluated: VecEnv, episodes: int) -> float:
 
 
 def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
-    """Train with a seed. :return: the mean return of ``episodes`` episodes after training; [steps, mean return] of each
-    evaluation
+    """Train with a seed.
+
+    :return: the mean return of ``episodes`` episodes after training; [steps, mean return] of each evaluation
     """
     environment, evaluated = _copies(settings, settings.copies), _copies(settings, 1)
     if settings.normalizes:

@@ -25,7 +25,7 @@ ENDLESS = 10**9
 
 
 class _Over(Exception):
-    """Ends the trainer's loop."""
+    """Raised to end the loop of skrl's trainer."""
 
 
 class _Policy(CategoricalMixin, Model):
@@ -85,7 +85,7 @@ def train(work: Work, tick: Callable[[int], bool]) -> float:
 
 
 def _parts(work: Work, environment: Any) -> tuple[type, dict[str, Any], Any, int]:
-    """The agent's class, networks and settings, and the rows of its memory."""
+    """The agent's class, its networks, its settings, and the number of rows of its memory."""
     spaces = {
         "observation_space": environment.observation_space, "action_space": environment.action_space, "device": "cpu",
     }  # fmt: skip
