@@ -15,7 +15,7 @@ _BEGINNING = """\
 # Features that work together
 
 Look up whether two features work together. Coach refuses a run with features that do not work together: it prints one
-line and ends before the first step. The last two tables list the refused combinations and the line that Coach prints.
+line and ends before the first step. The last two tables list the refused combinations and this line.
 
 The first table lists the features. An axis is a kind of feature, and a value is one feature of this kind:
 
@@ -32,12 +32,11 @@ The first table lists the features. An axis is a kind of feature, and a value is
 | way: two players | [two agents in one environment](several_agents.md) |
 | way: recorded data | [learning from data](batch_rl.md) |
 
-`make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach
-refuses the run, or the agent learns from exactly the values that the environment has logged. The agents {alone}
-have other tests.
+`make conformance` tests every pair of values in {cells} short runs. Either Coach refuses the run, or the agent learns
+from exactly the data that the environment has logged. Other tests cover the agents {alone}.
 
 Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
-comma. The line of Coach is an example: it has the names of the first agent and the first values of the row.
+comma. The message is an example, with the names of the first agent and the first values of the row.
 """
 
 
@@ -56,7 +55,7 @@ def text() -> str:
         ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
     ):
-        parts.append(f"\n## {title}\n\n{heads}| values | the line of Coach |\n{'|---' if heads else ''}|---|---|\n")
+        parts.append(f"\n## {title}\n\n{heads}| values | message of Coach |\n{'|---' if heads else ''}|---|---|\n")
         parts += [f"{row}\n" for row in rows(chosen)]
     return "".join(parts)
 
