@@ -40,7 +40,7 @@ def runner(work: Work, framework: str) -> Training:
 
 
 def create(graph: Any, framework: str) -> None:
-    """Create a graph that writes no CSV."""
+    """Create the networks and the environment of a graph. The graph writes no CSV file."""
     graph.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
     graph.create_graph(TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1))
 

@@ -307,7 +307,6 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
 def main() -> int:
     """Run the command ``record`` or ``compare``.
 
-
     :return: the exit code, 1 if any case differs
     """
     parser = argparse.ArgumentParser(

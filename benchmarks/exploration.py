@@ -2,8 +2,8 @@
 
     python -m benchmarks.exploration [--agents novelty,random] [--seeds 0,1,2]
 
-trains each agent in MountainCarContinuous-v0, where only reaching the goal has a positive reward. One of the agents
-acts at random, for comparison. The script adds each result to a file, and writes the table of
+This command trains each agent in MountainCarContinuous-v0, where only reaching the goal has a positive reward. One of
+the agents acts at random, for comparison. The script adds each result to a file, and writes the table of
 docs/algorithms/td3_exploration.md. If it is interrupted, the next call continues with the missing results. Position and
 velocity are divided into 20 × 20 cells, and the script counts the cells that an agent has seen.
 """

@@ -56,7 +56,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Speed:
-    """:param steps_per_second: environment steps, learning included
+    """The result of a measurement.
+
+    :param steps_per_second: environment steps, learning included
     :param first_step_seconds: from the start to the end of the first step, compilation included; None for whole
         commands, which include their start
     """

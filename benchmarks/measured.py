@@ -21,7 +21,9 @@ class BenchmarkError(Exception):
 
 @dataclass
 class Measured:
-    """:param steps_per_second: environment steps, learning included
+    """The result of a measurement.
+
+    :param steps_per_second: environment steps, learning included
     :param processor_milliseconds: processor time of a step, the sum over all cores; it hardly depends on other programs
     :param first_step_seconds: from the start of the process to its first environment step
     :param peak_megabytes: the largest resident set of the process
@@ -81,7 +83,6 @@ class Clock:
 def timed(run: Callable[[int], None], warm_up: int, steps: int, started: float) -> Measured:
     """Make one step, warm up, then time ``steps`` environment steps.
 
-
     :param run: a function that makes the given number of environment steps and the training that is due
     :param started: ``time.time()`` when the process began
     """
@@ -119,7 +120,6 @@ def in_own_process(library: str, work: str, scale: float, profile: bool = False)
     """Measure in a new process.
 
     :return: the result; None if the library cannot do the work
-
     :raises MissingEnvironment: if the library's Python environment does not exist
     :raises BenchmarkError: if the process failed
     """

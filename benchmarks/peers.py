@@ -26,7 +26,6 @@ class Peer:
     :param side: the function that begins a training, as ``module:function``
     :param algorithms: the algorithms that the library has, or that are measured here
     :param environment: the Python environment: ``sb3`` is the one in ``.venv-sb3``; None is Coach's environment
-
     :param levels: the environments: ``any``; ``gymnax``: only those of gymnax; ``copies``: only several copies of
         CartPole-v1
     """

@@ -3,10 +3,10 @@ presets are the tuned ones, and a few others without a target reward.
 
     python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3] [--framework jax]
 
-trains each preset with each seed that has no result yet. Each training is a separate process. Its result is added to a
-file at once. Then the script writes the tables and learning curves: of all presets in docs/benchmarks.md, and on the
-page of each algorithm of the presets that the page names. If the script is interrupted, the next call continues with
-the missing results. It resumes a training that was stopped from its newest checkpoint.
+This command trains each preset with each seed that has no result yet. Each training is a separate process. Its result
+is added to a file at once. Then the script writes the tables and learning curves: of all presets in docs/benchmarks.md,
+and on the page of each algorithm of the presets that the page names. If the script is interrupted, the next call
+continues with the missing results. It resumes a training that was stopped from its newest checkpoint.
 
 A score is the mean return of 20 episodes after the last step of training, with actions without noise. The runs of Coach
 are kept: ``python -m benchmarks.trained_policies`` takes their policies.

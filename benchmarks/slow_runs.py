@@ -125,6 +125,7 @@ class SlowRun:
         """Wait for a condition.
 
         :raises BenchmarkError: if a process of the run has ended, or the condition is not true after ``PATIENCE``
+            seconds
         """
         deadline = time.monotonic() + PATIENCE
         while not condition():

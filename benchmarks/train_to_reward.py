@@ -175,7 +175,7 @@ def first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]
 
 
 def train(preset: str, seed: int, experiment_path: str) -> Outcome:
-    """Train with one seed until the preset reaches its target reward or its limit of episodes. Also print the result."""
+    """Train with one seed until the preset reaches its target reward or its limit of episodes, and print the result."""
     validation: Any = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
     if validation.num_workers > 1:
         return train_with_workers(preset, seed, experiment_path)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.trained_policies EXPERIMENT ...
 
-writes the policy of each run's newest checkpoint to ``presets/policies``. With ``--best``, it writes the policy of the
-best evaluation. It plays 100 episodes with the policy, and records the run and the mean reward in ``policies.json``. It
-also writes a video of one episode, and the tables on the pages of algorithms.
+This command writes the policy of each run's newest checkpoint to ``presets/policies``. With ``--best``, it writes the
+policy of the best evaluation. It plays 100 episodes with the policy, and records the run and the mean reward in
+``policies.json``. It also writes a video of one episode, and the tables on the pages of algorithms.
 
 The largest size of a policy is 200 kB. The weights of a larger policy are stored in half precision, or in eight bits if
 half precision is not small enough. If eight bits are not small enough, upload the policy to a repository of the Hugging

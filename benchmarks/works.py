@@ -9,7 +9,6 @@ from dataclasses import dataclass
 class Work:
     """The settings of a training: one agent in one environment.
 
-
     :param algorithm: ``null``, ``dqn``, ``qr_dqn``, ``ppo``, ``a2c``, ``sac``, ``ddpg`` or ``td3``
     :param level: the Gymnasium id; None for an environment that does nothing
     :param hidden: the units of each hidden layer
