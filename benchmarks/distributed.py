@@ -4,7 +4,7 @@
 
 vectors   transitions per second from a worker to the replay memory, with observations of CartPole's size. The
           comparison is the method of Coach 1.0.1: it pickles and publishes each transition separately
-frames    the same for stacks of four frames of 84x84. The comparison is the time to send the bytes alone
+frames    the same for stacks of four frames of 84x84. The comparison only sends the bytes of the same chunks
 acting    steps per second of several workers and a trainer that learns. A step of the environment takes 10 ms. With
           --ray PYTHON, an interpreter with RLlib (pip install "ray[rllib]" torch), the same for RLlib
 worker    memory of a worker, and the time until the trainer has stored its first steps

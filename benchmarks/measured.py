@@ -61,7 +61,7 @@ class Clock:
         self._end: tuple[int, float, float] | None = None
 
     def tick(self, steps: int) -> bool:
-        """The loop calls this after each step. :param steps: all steps so far :return: True if the loop must end"""
+        """The training loop calls this repeatedly. :param steps: all steps so far :return: True if the loop must end"""
         now = (steps, time.perf_counter())
         if self._first_step is None and steps:
             self._first_step = time.time() - self._started

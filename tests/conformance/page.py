@@ -28,9 +28,18 @@ The first table lists the features. An axis is a kind of feature, and a value is
 | memory: own | the default memory of the agent |
 | memory: list | a user's memory: the example of the page [Memories](memories.md#your-own-memory) |
 | filters: with state | a user's filter that remembers the last observation |
+| actions: Discrete with start | a `Discrete` space with actions from 5 to 7 |
+| actions: one-sided Box | a `Box` with lower bounds of 0 and no upper bounds |
+| actions: masked | discrete actions with an action mask |
+| way: 3 copies | [several copies](several_environments.md) of the environment, with this vectorization |
+| way: compiled | a [compiled loop](compiled_loops.md) |
+| way: -n 2, -dc -n 2 | two [workers](distributed.md), with these flags |
 | way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
 | way: two players | [two agents in one environment](several_agents.md) |
 | way: recorded data | [learning from data](batch_rl.md) |
+| extra: kill and resume | the run is killed and resumed |
+| extra: export and act | the policy is exported, and the exported policy acts |
+| extra: two seeds | two runs with different seeds end with different weights |
 
 `make conformance` tests every pair of values in {cells} short runs. Either Coach refuses the run, or the agent learns
 from exactly the data that the environment has logged. Other tests cover the agents {alone}.
