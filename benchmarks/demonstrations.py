@@ -1,4 +1,4 @@
-"""Writes the demonstrations from which presets learn: ``python -m benchmarks.demonstrations``.
+"""Writes the demonstrations for presets that imitate: ``python -m benchmarks.demonstrations``.
 
 A linear controller balances the cart pole. The pole never falls. The files have the format of ``coach --play``.
 """

@@ -1,9 +1,9 @@
 """Compares digests of short runs, to check that a change of the code does not change results.
 
 ``python -m benchmarks.digests compare`` runs presets on TensorFlow and JAX, with one environment and with three copies.
-It compares their weights, memories, CSV files (as SHA-256 digests) and counters with those in ``tests/digests``. All
-bits must be equal. ``record`` runs every case twice, in two orders, and writes the file. ``--only NAME`` chooses a
-preset.
+It computes SHA-256 digests of their weights, memories and CSV files. These digests and the counters must be equal to
+the recorded ones in ``tests/digests``. ``record`` runs every case twice, in two orders, and writes the file. ``--only
+NAME`` chooses a preset.
 
 Digests depend on the processor, so there is a file for each kind of processor. They also depend on the versions of the
 libraries. If these versions differ from the recorded ones, ``compare`` prints the difference: then record a file with

@@ -43,7 +43,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 class Figure:
     """A line of the table.
 
-    :param what: what was measured
+    :param what: name of the measurement
     :param value: the median
     :param unit: the unit of the value
     :param compared: a comparison with another line, as text
@@ -86,7 +86,7 @@ def vectors(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def frames(options: argparse.Namespace) -> Iterator[Figure]:
-    """Compare chunks with streams of the same bytes from which no transitions are made."""
+    """Compare chunks with streams of the same bytes, which are not decoded."""
     seconds, unit = min(options.seconds, 3.0), "transitions/s"
     for rows in FRAME_ROWS:
         bare, chunks = f"bare streams, {rows} at once", f"chunks of {rows}"
@@ -100,7 +100,7 @@ def frames(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def acting(options: argparse.Namespace) -> Iterator[Figure]:
-    """Steps per second with each number of workers, and those of RLlib with each number of environment runners."""
+    """Steps per second of Coach with each number of workers, and of RLlib with each number of environment runners."""
     if options.ray is None:
         _say("RLlib is left out: --ray names no interpreter that has it")
     for algorithm in options.algorithms.split(","):

@@ -44,7 +44,7 @@ class Case:
 
     :param name: the row in the table
     :param side: the column in the table: ``Coach``, ``straight loop`` or ``Coach, processor``
-    :param work: what is measured
+    :param work: the work to measure
     :param package: a package that must be installed, in addition to JAX; None for no package
     """
 

@@ -3,7 +3,8 @@
 ``python -m benchmarks.time_to_return --workers 4 --reward 475``
 
 An evaluation of 10 episodes follows after every 2,000 steps. The time ends when an evaluation has the mean return. If
-no evaluation has it within ``--minutes``, the table shows "not reached". Measure on a machine without other work.
+no evaluation reaches this return within ``--minutes``, the table shows "not reached". Measure on a machine without
+other work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SETTINGS = (
 
 
 def seconds_to_return(preset: str, seed: int, args: argparse.Namespace) -> float | None:
-    """Seconds until the first evaluation with the mean return; None if there is none within ``args.minutes``.
+    """Seconds until the first evaluation with the mean return; None if the run takes longer than ``args.minutes``.
 
     :param args: the arguments of the command line
     :raises SystemExit: if the run ended before the time limit, because of an error

@@ -138,8 +138,8 @@ def in_eight_bits(model: bytes) -> bytes:
     """An ONNX model with large matrices that are stored as integers of eight bits, with a scale for each output of a
     layer. It computes in float32.
 
-    A matrix with fewer weights than a tenth of the largest matrix does not change. The first and the last layer are
-    such matrices: they would cause half of the error of the actions, and have few weights.
+    A matrix with fewer weights than a tenth of the largest matrix does not change. So the first and the last layer do
+    not change: they have few weights, but would cause half of the error of the actions.
     """
 
     def pack(name: str, values: np.ndarray) -> tuple[dict[str, np.ndarray], onnx.NodeProto]:

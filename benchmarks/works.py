@@ -1,4 +1,4 @@
-"""The works: what the benchmarks measure. A work has settings, from which each library makes its agent."""
+"""The works that the benchmarks measure. A work is a list of settings. Each library makes its agent from them."""
 
 from __future__ import annotations
 
