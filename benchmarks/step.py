@@ -133,7 +133,7 @@ def calls_of_a_phase(work: str, framework: str) -> list[Call]:
     run = runner(WORKS[work], framework)
     run(2 * WORKS[work].rollout)
     phases: list[list[Call]] = []
-    training = None  # the frame of the outermost ``train``
+    training = None  # the frame of the outermost call of ``train``
 
     def on_event(frame: Any, event: str, call: Call) -> None:
         nonlocal training
@@ -147,7 +147,7 @@ def calls_of_a_phase(work: str, framework: str) -> list[Call]:
             phases[-1].append(call)
 
     _trace(on_event, lambda: run(WORKS[work].rollout))
-    return max(phases, key=len)  # in most steps, no training is due yet
+    return max(phases, key=len)  # most calls of ``train`` do nothing: no training is due
 
 
 def changes_of_file(calls: list[Call]) -> int:
