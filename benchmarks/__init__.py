@@ -1,1 +1,1 @@
-"""Speed against the peers, on the same work, and against the floor of the machine."""
+"""Benchmarks: the speed of Coach, compared with other libraries and with plain loops, and the scores of its presets."""

@@ -1,4 +1,4 @@
-"""Coach and its peers in turn on the same work: ``python -m benchmarks [W1 ...]``."""
+"""Compares the speed of Coach and other libraries on the same works: ``python -m benchmarks [W1 ...]``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from benchmarks.measured import BenchmarkError, Measured, in_own_process
 from benchmarks.peers import FRAMEWORKS, LIBRARIES, PEERS, MissingEnvironment
 from benchmarks.works import WORKS
 
-FILE_WIDTH = 160  # columns of the table where it is not printed on a terminal
+FILE_WIDTH = 160  # width of the table in characters if it is not printed on a terminal
 
 
 def main() -> None:
-    """Run the rounds A B A B and print a table."""
+    """Measure all libraries in each round, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "works", nargs="*", metavar="WORK", help="; ".join(f"{w.name}: {w.title}" for w in WORKS.values())
@@ -54,9 +54,10 @@ def main() -> None:
 def _rounds(
     work: str, libraries: list[str], rounds: int, scale: float, failures: list[str]
 ) -> dict[str, list[Measured]]:
-    """All libraries once, then all again, so that what else the machine does falls on each alike.
+    """Measure a work with each library, in each round. Other work of the machine then slows all libraries equally.
 
-    A library that fails or is not installed is left out. The reason is added to ``failures``, and the others go on.
+    A library that fails or is not installed is left out. The reason is added to ``failures``, and the other libraries
+    continue.
     """
     found: dict[str, list[Measured]] = {library: [] for library in libraries}
     for number in range(1, rounds + 1):
@@ -117,7 +118,10 @@ def _returns(runs: list[Measured]) -> list[float]:
 
 
 def _with_the_fastest_peer(found: dict[str, list[Measured]]) -> str | None:
-    """Coach on its faster framework, compared with the fastest other library; None if one side was not measured."""
+    """Compare Coach, on its fastest framework, with the fastest other library.
+
+    :return: a line of text; None if Coach or all other libraries were not measured
+    """
     medians = {name: statistics.median(run.steps_per_second for run in runs) for name, runs in found.items()}
     ours = {name: speed for name, speed in medians.items() if name in FRAMEWORKS}
     theirs = {name: speed for name, speed in medians.items() if name in PEERS}

@@ -1,4 +1,4 @@
-"""Steps a second of A3C with one worker and with several, in an environment that takes 10 ms a step.
+"""Measures the steps per second of A3C with one worker and with several. A step of the environment takes 10 ms.
 
 ``python -m benchmarks.asynchronous --workers 2 --steps 5000``
 """
@@ -18,12 +18,12 @@ from typing import Any
 import gymnasium
 
 SECONDS_A_STEP = 0.01
-WARM_UP = 500  # steps of a worker, in which its updates are compiled
+WARM_UP = 500  # steps of each worker that are not measured: its updates are compiled in them
 PRESET = pathlib.Path(__file__).with_name("slow_cart_pole.py")
 
 
 class SlowCartPole(gymnasium.Wrapper):
-    """CartPole whose steps take as long as those of a heavy simulator."""
+    """CartPole with steps of 10 ms, as a slow simulator has."""
 
     def __init__(self) -> None:
         super().__init__(gymnasium.make("CartPole-v1"))
@@ -34,7 +34,8 @@ class SlowCartPole(gymnasium.Wrapper):
 
 
 def steps_per_second(workers: int, steps: int) -> float:
-    """All workers together, from the end of each one's first episode after the warm-up to that of its last.
+    """The sum of the steps per second of all workers. For each worker, the time begins at the end of the first episode
+    after the warm-up, and ends at the end of the last episode.
 
     :param steps: environment steps of each worker
     """
@@ -55,7 +56,7 @@ def _speed(path: pathlib.Path) -> float:
 
 
 def main() -> None:
-    """Measure one worker and several in turn, and print the ratio of the medians."""
+    """Measure one worker and then several, in each round. Print the ratio of the medians."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.asynchronous", description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5000, help="of each worker (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""The works in Coach."""
+"""Trains the works of ``benchmarks.works`` with Coach."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rl_coach.graph_managers.graph_manager import SimpleScheduleWithoutEvaluatio
 
 
 class Training:
-    """A graph that makes some environment steps of a work at each call, training included."""
+    """A graph for a work. Each call makes some environment steps and the training that is due."""
 
     def __init__(self, work: Work, framework: str):
         self.graph = graph_of(work)
@@ -29,24 +29,24 @@ class Training:
         self.graph.train_and_act(EnvironmentSteps(steps))
 
     def mean_return(self) -> float:
-        """That of an evaluation."""
+        """The mean return of ``EPISODES`` evaluation episodes."""
         self.graph.evaluate(EnvironmentEpisodes(EPISODES))
         return float(np.mean(self.graph.evaluation_rewards))
 
 
 def runner(work: Work, framework: str) -> Training:
-    """The training of a work; ``benchmarks.versus`` calls this in other checkouts, too."""
+    """Begin the training of a work. ``benchmarks.versus`` also calls this function in other checkouts."""
     return Training(work, framework)
 
 
 def create(graph: Any, framework: str) -> None:
-    """Create a graph that writes no CSV."""
+    """Create the networks and the environment of a graph. The graph writes no CSV file."""
     graph.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
     graph.create_graph(TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1))
 
 
 def graph_of(work: Work) -> BasicRLGraphManager:
-    """A work's graph, without evaluations."""
+    """The graph of a work. Its schedule has no evaluations."""
     schedule = SimpleScheduleWithoutEvaluation()
     if work.algorithm not in ("ppo", "a2c"):
         schedule.heatup_steps = EnvironmentSteps(max(1, work.batch_size * 4))
@@ -87,7 +87,9 @@ def _qr_dqn(work: Work) -> Any:
 
 
 def _layers(network: Any, work: Work) -> None:
-    """The work's hidden layers: the last one behind the embedders, one before it in each; frames keep their network."""
+    """Give a network the hidden layers of the work. The last layer is the middleware. With two layers, the first one is
+    in each embedder. With one layer, embedders do not change.
+    """
     from rl_coach.architectures.layers import Dense
 
     if len(work.hidden) == 2:
@@ -103,7 +105,7 @@ def _ppo(work: Work) -> Any:
     network, algorithm = parameters.network_wrappers["main"], parameters.algorithm
     _layers(network, work)
     network.batch_size = work.batch_size
-    if work.level is not None and "Pong" in work.level:  # one network for both heads, as its peers have
+    if work.level is not None and "Pong" in work.level:  # one network for both heads, as in the other libraries
         network.use_separate_networks_per_head = False
         for part in (*network.input_embedders_parameters.values(), network.middleware_parameters):
             part.activation_function = "relu"
@@ -120,7 +122,7 @@ def _a2c(work: Work) -> Any:
     network = parameters.network_wrappers["main"]
     _layers(network, work)
     network.use_separate_networks_per_head = True
-    # the settings that A2C has in Stable-Baselines3; with Coach's own step size CartPole is not learned in this time
+    # the settings of A2C in Stable-Baselines3; with Coach's learning rate, A2C does not learn CartPole in these steps
     network.optimizer_type, network.learning_rate, network.clip_gradients = "RMSProp", 7e-4, 0.5
     network.rms_prop_optimizer_decay, network.optimizer_epsilon = 0.99, 1e-5
     for part in (*network.input_embedders_parameters.values(), network.middleware_parameters):
@@ -155,7 +157,7 @@ def _deterministic(parameters: Any, work: Work) -> Any:
     for network in parameters.network_wrappers.values():
         _layers(network, work)
         network.batch_size = work.batch_size
-    # the action joins behind the first layer, as in the papers; the peers' critics take it in their first
+    # the action is an input of the second layer, as in the papers; in the other libraries, of the first layer
     parameters.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
     parameters.memory = ExperienceReplayParameters()
     parameters.memory.max_size = (MemoryGranularity.Transitions, work.memory)

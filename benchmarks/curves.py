@@ -1,6 +1,6 @@
-"""Learning curves of presets as pictures, and what a page says to show them.
+"""Draws the learning curves of presets, and writes the Markdown that shows these pictures on a page.
 
-``python -m benchmarks.scores --table`` and ``python -m benchmarks.golden --table`` write all of them anew.
+``python -m benchmarks.scores --table`` and ``python -m benchmarks.golden --table`` write all pictures again.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ import numpy as np
 from rl_coach.runs.plot import Line, SignalPlot
 
 DIRECTORY = pathlib.PurePosixPath("images", "curves")
-BACKGROUND = "white"  # a picture does not know whether the page around it is dark
+BACKGROUND = "white"  # a picture cannot know whether the page has a dark theme
 Curve = Sequence[tuple[float, float]]
 
 
 def write(docs: pathlib.Path, preset: str, lines: Iterable[Line], x_label: str = "environment steps") -> None:
-    """Write a preset's picture into the directory of the pages."""
+    """Draw the lines of a preset, and write the SVG file in ``docs``."""
     path = docs / file_of(preset)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(SignalPlot(list(lines), x_label, BACKGROUND).svg() + "\n", encoding="utf-8")
 
 
 def file_of(preset: str) -> pathlib.PurePosixPath:
-    """The picture of a preset, seen from the directory of the pages."""
+    """The path of a preset's picture, relative to ``docs``."""
     return DIRECTORY / f"{re.sub('/', '-', preset)}.svg"
 
 
 def picture(preset: str, text: str, to_docs: str = "") -> str:
     """A picture in Markdown.
 
-    :param text: what it shows, for those who do not see it
-    :param to_docs: the way from the page to the directory of the pages, ``../``
+    :param text: a description of the picture, for readers who cannot see it
+    :param to_docs: the relative path from the page's directory to ``docs``, for example ``../``
     """
     return f"![{text}]({to_docs}{file_of(preset)})"
 
 
 def mean_and_band(label: str, curves: Sequence[Curve]) -> Line:
-    """The mean of several seeds' curves, with a band from the lowest to the highest, as far as all of them go.
+    """The mean of the curves of several seeds, with a band from the lowest curve to the highest. The line ends where
+    the shortest curve ends.
 
     :param curves: [x, value] of each evaluation, in order of x; at least one
     """
@@ -54,7 +55,7 @@ def mean_and_band(label: str, curves: Sequence[Curve]) -> Line:
 
 
 def one_line_each(curves: Mapping[int, Curve]) -> list[Line]:
-    """A line for each seed: of runs that end at different times."""
+    """A line for each seed, for runs that end at different times."""
     return [
         Line(f"seed {seed}", *np.array(curve, dtype=float).reshape(-1, 2).T) for seed, curve in sorted(curves.items())
     ]

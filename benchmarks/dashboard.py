@@ -1,16 +1,20 @@
-"""The dashboard over many runs: how long the table and a plot take, and how much memory.
+"""Measures the dashboard with many runs: the time until the table and a plot are shown, and the memory.
 
     python -m benchmarks.dashboard                     1,000 runs × 20 signals × 10,000 rows: 2 GB of CSV
-    python -m benchmarks.dashboard --runs 100          a tenth of that
-    python -m benchmarks.dashboard --runs 200 --rows 100000     3 GB in large files
+    python -m benchmarks.dashboard --runs 100          100 runs: 200 MB of CSV
+    python -m benchmarks.dashboard --runs 200 --rows 100000     200 runs with large files: 3 GB of CSV
 
-The times are a user's: from asking a headless Chromium for the page until the rows, or the lines, are on it. They are
-taken twice: for a dashboard that has never seen these runs (``first``, while it still reads them), and for one that is
-started again (``again``). ``at once`` selects all runs in a dashboard that has just been started and has never seen
-them: until the first of their lines are there, and until all that one plot shows are. Beside each stands the processor
-time that the server and the browser took meanwhile, which says more than the clock where the machine has other work;
-the server's includes reading ahead. Memory is the resident set of the server's process at its largest.
-Needs the extra ``dashboard``, playwright and Chromium.
+A time begins when a headless Chromium opens the page or selects runs. It ends when the page shows the rows or the
+lines. There are three measurements:
+
+at once   a new dashboard in which all runs are selected immediately: until the first lines are shown (``first of
+          all``), and until one plot shows as many lines as it can (``whole of all``)
+first     a new dashboard, which still reads the runs
+again     the same dashboard after a restart: it has a cache of the runs
+
+Each time has the processor time of the server and of the browser in parentheses. If the machine has other work, this
+processor time says more than the wall time. The server's processor time includes files that it reads in advance.
+``memory`` is the largest resident set of the server's process. Needs the extra ``dashboard``, playwright and Chromium.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ SIGNALS = (
     *("Shaped Evaluation Reward", "Success Rate", "Loss/Mean", "Loss/Stdev", "Loss/Max", "Loss/Min"),
     *("Learning Rate/Mean", "Q/Mean"),
 )
-# Looking at every frame, as Playwright does, would take a good part of the processor.
+# By default, Playwright checks the page at every frame, which takes much processor time.
 _PATIENTLY: dict[str, Any] = {"timeout": 60_000, "polling": 50}
 _MOST_LINES = 80
 LIMITS = {"table": 3.0, "plot of 10": 2.0, "new row": 5.0, "first of all": 10.0, "whole of all": 60.0, "memory": 1e9}
@@ -47,7 +51,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def write_runs(root: pathlib.Path, runs: int, rows: int) -> int:
-    """Write runs as Coach does; how many bytes."""
+    """Write runs with the files of Coach. :return: the size of all CSV files in bytes"""
     total = 0
     for index in range(runs):
         preset = f"Preset_{index // 10 % 20}"
@@ -62,7 +66,7 @@ def write_runs(root: pathlib.Path, runs: int, rows: int) -> int:
 
 
 def _settings(seed: int) -> dict[str, Any]:
-    """As many parameters as a preset of Coach has: two hundred."""
+    """Two hundred parameters, about as many as a preset of Coach has."""
     parts = ("algorithm", "exploration", "memory", "network_wrappers.main", "visualization", "task_parameters")
     agent: dict[str, Any] = {
         part: {f"parameter_{place}_of_the_{part}": [None, 1.0, "EnvironmentSteps(1)"][place % 3] for place in range(32)}
@@ -93,7 +97,7 @@ def _table(rows: int, seed: int) -> pa.Table:
 
 
 class _Server:
-    """A dashboard in a process of its own, with a watch on its memory."""
+    """A dashboard in a separate process. ``largest`` is the largest resident set so far, in bytes."""
 
     def __init__(self, root: pathlib.Path, cache: pathlib.Path):
         environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
@@ -121,7 +125,7 @@ class _Server:
 
 
 class _Clock:
-    """Seconds by the clock, and of processor time: the server's, and that of everything else below this process."""
+    """Measures seconds of wall time, of the server's processor time, and of the browser's processor time."""
 
     def __init__(self, server: _Server):
         self._server = server.process.pid
@@ -138,7 +142,7 @@ class _Clock:
 
 
 def _processor_seconds(ancestor: int) -> dict[int, float]:
-    """Processor time by process, of a process's descendants."""
+    """Seconds of processor time of each descendant of a process, by process id."""
     parents, seconds = {}, {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -155,7 +159,7 @@ def _processor_seconds(ancestor: int) -> dict[int, float]:
 
 
 def measure(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) -> dict[str, Any]:
-    """Open the page and plot 10 runs, then 100 as one band."""
+    """Open the page and plot 10 runs as lines, then 100 runs as one band."""
     server = _Server(root, cache)
     try:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
@@ -176,7 +180,7 @@ def measure(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) ->
 
 
 def measure_at_once(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) -> dict[str, Any]:
-    """Open the page and select every run before anything has been read."""
+    """Open the page and select all runs before the server has read any of them."""
     server = _Server(root, cache)
     try:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
@@ -197,7 +201,7 @@ def measure_at_once(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs:
 
 
 def _new_row(page: Any, server: _Server, root: pathlib.Path) -> tuple[float, float, float]:
-    """Seconds from a row's being written to its being on the plot; it is taken away again."""
+    """Seconds from the writing of a row until the plot shows it. The row is removed afterwards."""
     path = min(root.rglob("*.csv"))
     lines = path.read_bytes()
     index, _, rest = lines[lines.rstrip().rfind(b"\n") + 1 :].partition(b",")
@@ -219,7 +223,7 @@ def _wait_for_reading(cache: pathlib.Path, runs: int) -> None:
 
 
 def _plot(page: Any, server: _Server, runs: list[str], lines: int, **view: Any) -> tuple[float, float, float]:
-    """Seconds from a click in the page to the lines on it: the page is opened with another selection first."""
+    """Seconds from the selection of runs until the page shows their lines. First, the page is opened with one run."""
     page.goto(f"{server.address}?{urlencode([('runs', runs[0]), *view.items()])}")
     page.wait_for_function(_LINES_SHOWN, arg=1, **_PATIENTLY)
     clock = _Clock(server)
@@ -270,7 +274,7 @@ def _some(root: pathlib.Path, count: int) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, and fail if a limit is passed."""
+    """Measure and print the times. :return: the exit code, 1 if a time or the memory is above its limit"""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=10_000)

@@ -1,6 +1,6 @@
-"""The demonstrations that presets begin with: ``python -m benchmarks.demonstrations`` plays and writes them anew.
+"""Writes the demonstrations for presets that imitate: ``python -m benchmarks.demonstrations``.
 
-A linear controller balances the cart pole, which never falls. The files are such as ``coach --play`` records.
+A linear controller balances the cart pole. The pole never falls. The files have the format of ``coach --play``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIRECTORY = pathlib.Path(__file__).parents[1] / "presets" / "demonstrations"
 
 
 def balance(state: np.ndarray) -> int:
-    """The controller's action, 0 or 1, for position, velocity, angle and angular velocity."""
+    """The controller's action, 0 or 1. :param state: position, velocity, angle and angular velocity"""
     position, velocity, angle, rate = state
     return int(0.1 * position + 0.3 * velocity + 3 * angle + rate > 0)
 
@@ -37,7 +37,7 @@ def balanced_episode(environment: gym.Env, seed: int) -> Episode:
 
 
 def record(path: str | pathlib.Path, episodes: int) -> None:
-    """Write demonstrations of the cart pole, of the seeds from 0 on."""
+    """Write demonstrations of the cart pole, one episode for each seed from 0 on."""
     memory = EpisodicExperienceReplay((MemoryGranularity.Episodes, episodes))
     environment = gym.make("CartPole-v1")
     for seed in range(episodes):

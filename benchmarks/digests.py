@@ -1,11 +1,13 @@
-"""Digests of short runs, to show that a change of the code changes no result.
+"""Compares digests of short runs, to check that a change of the code does not change results.
 
-``python -m benchmarks.digests compare`` runs presets on TensorFlow and JAX, with one environment and with three copies
-of it, and compares their weights, CSV files and counters to the last bit with those in ``tests/digests``. ``record``
-runs every case twice, in two orders, and writes the file. ``--only NAME`` chooses a preset.
+``python -m benchmarks.digests compare`` runs presets on TensorFlow and JAX, with one environment and with three copies.
+It computes SHA-256 digests of their weights, memories and CSV files. These digests and the counters must be equal to
+the recorded ones in ``tests/digests``. ``record`` runs every case twice, in two orders, and writes the file. ``--only
+NAME`` chooses a preset.
 
-Digests depend on the processor, so each kind has a file of its own, and on the versions of the libraries. Where those
-differ from the recorded ones, ``compare`` says so; record a file with the old code on the same machine then.
+Digests depend on the processor, so there is a file for each kind of processor. They also depend on the versions of the
+libraries. If these versions differ from the recorded ones, ``compare`` prints the difference: then record a file with
+the old code on the same machine.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ SCHEDULE = (
 class Run:
     """A short run of a preset.
 
-    :param preset: its name, or the path of its file below the repository
-    :param settings: more settings, as ``-cp`` takes them
-    :param steps: environment steps of training, all copies together; there are evaluations at half of them and at the
-        end
+    :param preset: the name of the preset, or the path of its file in the repository
+    :param settings: settings in the syntax of ``-cp``
+    :param steps: environment steps of training, the sum over all copies; the agent is evaluated after half of the steps
+        and at the end
     """
 
     preset: str
@@ -85,7 +87,7 @@ RUNS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A run on a framework, in a number of copies of the environment."""
+    """A run on one framework, with a number of copies of the environment."""
 
     framework: str
     run: Run
@@ -108,7 +110,7 @@ def cases(frameworks: Iterable[str], only: str = "*", copies: Iterable[int] = CO
 
 
 def digest_of(case: Case) -> dict[str, Any]:
-    """Train as the case says, and return the digests of what the run left behind."""
+    """Train with the settings of the case. :return: the digests of the results, by their names"""
     from rl_coach.coach import CoachInterface
 
     run = case.run
@@ -145,7 +147,7 @@ def digest_of(case: Case) -> dict[str, Any]:
 def digests_of_arrays(safetensors: bytes, *parts: str) -> list[str]:
     """For each part, the SHA-256 of all arrays with the part in their names.
 
-    The names themselves and the order of the arrays do not count.
+    The digest does not depend on the names and the order of the arrays.
     """
     size = int.from_bytes(safetensors[:8], "little")
     header, data = json.loads(safetensors[8 : 8 + size]), memoryview(safetensors)[8 + size :]
@@ -159,7 +161,7 @@ def digests_of_arrays(safetensors: bytes, *parts: str) -> list[str]:
 
 
 def digest_of_table(path: pathlib.Path) -> str:
-    """The SHA-256 of a CSV file without its column of the time of day."""
+    """The SHA-256 of a CSV file without the column ``Wall-Clock Time``."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     kept = [index for index, name in enumerate(rows[0]) if name != "Wall-Clock Time"]
@@ -167,9 +169,9 @@ def digest_of_table(path: pathlib.Path) -> str:
 
 
 def digests_of(chosen: list[Case]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name and the digests of each case; each framework runs in a process of its own.
+    """Run the cases of each framework in one process, and yield the name and the digests of each case.
 
-    :return: a case that fails has an ``error`` instead of digests
+    :return: the name and the digests; if a case fails, ``error`` with its message instead of the digests
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(code()), os.environ.get("PYTHONPATH", "")])}
     for framework in dict.fromkeys(case.framework for case in chosen):
@@ -194,7 +196,7 @@ def digests_of(chosen: list[Case]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def code() -> pathlib.Path:
-    """The directory that ``rl_coach`` is imported from."""
+    """The directory from which ``rl_coach`` is imported."""
     found = importlib.util.find_spec("rl_coach")
     if found is None or found.origin is None:
         raise SystemExit("rl_coach is not installed, and PYTHONPATH does not name a directory that has it")
@@ -205,7 +207,7 @@ def run_here(names: list[str]) -> None:
     """Run cases in this process, and print a line of JSON for each."""
     results = os.fdopen(os.dup(1), "w")
     with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)  # what Coach prints
+        os.dup2(nowhere.fileno(), 1)  # Coach's prints would mix with the results
     known = {case.name: case for case in cases(FRAMEWORKS)}
     for name in names:
         try:
@@ -216,7 +218,7 @@ def run_here(names: list[str]) -> None:
 
 
 def this_machine() -> dict[str, str]:
-    """What digests depend on besides the code."""
+    """The properties of the machine that change digests: the processor, and the versions of Python and packages."""
     packages = ("tensorflow", "keras", "jax", "jaxlib", "numpy", "onnxruntime", "gymnasium", "mujoco")
     return {
         "processor": f"{platform.machine()} {' '.join(_vector_instructions())}".strip(),
@@ -241,9 +243,9 @@ def _version(package: str) -> str:
 
 
 def record(chosen: list[Case], file: pathlib.Path) -> int:
-    """Run each case twice and write the digests; cases of the file that were not chosen stay.
+    """Run each case twice and write the digests. The digests of other cases stay in the file.
 
-    :return: how many cases failed or differed from one time to the other; they are not written
+    :return: the number of cases that failed or gave two different digests; these cases are not written
     """
     machine = this_machine()
     kept = json.loads(file.read_text())["digests"] if file.exists() else {}
@@ -267,9 +269,10 @@ def record(chosen: list[Case], file: pathlib.Path) -> int:
 
 
 def compare(chosen: list[Case], file: pathlib.Path) -> int:
-    """Run cases and print which of them differ from the file.
+    """Run the cases and print the cases with digests that differ from the file.
 
-    :return: how many
+    :return: the number of cases that differ
+
     """
     if not file.exists():
         raise SystemExit(f"there is no {file}: record it with the old code on a processor of this kind")
@@ -291,7 +294,7 @@ def compare(chosen: list[Case], file: pathlib.Path) -> int:
 
 
 def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
-    """The parts that differ, as text; empty if none does."""
+    """The parts with different digests, as text; empty if all are equal."""
     if "error" in {**expected, **found}:
         return f"FAILED: {found.get('error') or expected.get('error')}"
     parts = [part for part in expected if expected[part] != found.get(part)]
@@ -302,7 +305,7 @@ def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Record or compare.
+    """Run the command ``record`` or ``compare``.
 
     :return: the exit code, 1 if any case differs
     """

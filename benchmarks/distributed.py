@@ -1,15 +1,15 @@
-"""Speed of distributed runs.
+"""Measures the speed of distributed runs.
 
     python -m benchmarks.distributed [PART ...] [--ray PYTHON]
 
-vectors   transitions of CartPole's size from a worker to the replay memory, against Coach 1.0.1's way: each transition
-          pickled and published for itself
-frames    stacks of four frames of 84x84, against the bytes of the same chunks in bare streams
-acting    steps a second of several workers with a trainer that learns, in an environment of 10 ms a step; and RLlib's,
-          where --ray names an interpreter that has it (pip install "ray[rllib]" torch)
-worker    memory of a worker, and the time until its first steps have arrived
+vectors   transitions per second from a worker to the replay memory, with observations of CartPole's size. The
+          comparison is the method of Coach 1.0.1: it pickles and publishes each transition separately
+frames    the same for stacks of four frames of 84x84. The comparison only sends the bytes of the same chunks
+acting    steps per second of several workers and a trainer that learns. A step of the environment takes 10 ms. With
+          --ray PYTHON, an interpreter with RLlib (pip install "ray[rllib]" torch), the same for RLlib
+worker    memory of a worker, and the time until the trainer has stored its first steps
 
-Progress goes to the standard error, the table to the standard output.
+Progress is printed on the standard error, and the table on the standard output.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from rich.table import Table
 from benchmarks import slow_runs, transport
 from benchmarks.measured import BenchmarkError
 
-FILE_WIDTH = 140  # columns of the table where it is not printed on a terminal
+FILE_WIDTH = 140  # width of the table in characters if it is not printed on a terminal
 VECTOR_ROWS, FRAME_ROWS = (32, 256, 1024), (64, 256, 512)
 LATE_WORKERS = 3
-SECONDS_OF_PLAY = 10.0  # before memory is looked at
+SECONDS_OF_PLAY = 10.0  # before the memory of the workers is measured
 ROOT = pathlib.Path(__file__).parents[1]
 
 
@@ -43,10 +43,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 class Figure:
     """A line of the table.
 
-    :param what: what was measured
+    :param what: name of the measurement
     :param value: the median
-    :param unit: its unit
-    :param compared: how it compares with another line, in words
+    :param unit: the unit of the value
+    :param compared: a comparison with another line, as text
     """
 
     what: str
@@ -60,7 +60,9 @@ def _say(text: str) -> None:
 
 
 def _medians(measures: dict[str, Callable[[], float]], rounds: int, unit: str) -> dict[str, float]:
-    """All in turn, and again, so that what else the machine does falls on each alike."""
+    """The median of each measurement over all rounds. A round makes all measurements, so other work of the machine
+    slows all of them equally.
+    """
     found: dict[str, list[float]] = {name: [] for name in measures}
     for number in range(1, rounds + 1):
         for name, measure in measures.items():
@@ -70,7 +72,7 @@ def _medians(measures: dict[str, Callable[[], float]], rounds: int, unit: str) -
 
 
 def vectors(options: argparse.Namespace) -> Iterator[Figure]:
-    """Chunks against pickles that are published one by one."""
+    """Compare chunks with transitions that are pickled and published one by one."""
     seconds, unit = min(options.seconds, 3.0), "transitions/s"
     coach = "Coach 1.0.1's way: pickled, published, one by one"
     measures = {coach: partial(transport.rate, transport.PICKLES, "vectors", 1, seconds)}
@@ -84,7 +86,7 @@ def vectors(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def frames(options: argparse.Namespace) -> Iterator[Figure]:
-    """Chunks against the same bytes in bare streams."""
+    """Compare chunks with streams of the same bytes, which are not decoded."""
     seconds, unit = min(options.seconds, 3.0), "transitions/s"
     for rows in FRAME_ROWS:
         bare, chunks = f"bare streams, {rows} at once", f"chunks of {rows}"
@@ -98,7 +100,7 @@ def frames(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def acting(options: argparse.Namespace) -> Iterator[Figure]:
-    """Steps a second with each number of workers, and RLlib's with as many."""
+    """Steps per second of Coach with each number of workers, and of RLlib with each number of environment runners."""
     if options.ray is None:
         _say("RLlib is left out: --ray names no interpreter that has it")
     for algorithm in options.algorithms.split(","):
@@ -135,7 +137,7 @@ def _rllib_steps(python: str, algorithm: str, runners: int, seconds: float) -> f
 
 
 def worker(options: argparse.Namespace) -> Iterator[Figure]:
-    """What one more worker costs while a run goes on."""
+    """Measure the start and the memory of workers that are added to a run in progress."""
     with tempfile.TemporaryDirectory() as directory, slow_runs.SlowRun(pathlib.Path(directory), "dqn", 1) as run:
         run.wait_for_learning()
         first = [slow_runs.seconds_to_first_step(run, f"late-{index}") for index in range(LATE_WORKERS)]
@@ -160,7 +162,7 @@ def _show(figures: list[Figure]) -> None:
 
 
 def main() -> None:
-    """Measure the parts in turn and print a table."""
+    """Measure one part after the other and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.distributed",
         description=__doc__,

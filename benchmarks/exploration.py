@@ -1,10 +1,11 @@
-"""Exploration without a reward: how much of an environment TD3's exploring agents see, beside one that acts at random.
+"""Measures exploration without a reward: how much of an environment the exploring agents of TD3 see.
 
     python -m benchmarks.exploration [--agents novelty,random] [--seeds 0,1,2]
 
-has each play MountainCarContinuous-v0, whose reward names its goal only once it is reached, adds each outcome to the
-results as it comes, and writes the table of docs/algorithms/td3_exploration.md anew. Interrupted, it goes on where it
-was. A cell is one of 20 × 20 of position and velocity.
+This command trains each agent in MountainCarContinuous-v0, where only reaching the goal has a positive reward. One of
+the agents acts at random, for comparison. The script adds each result to a file, and writes the table of
+docs/algorithms/td3_exploration.md. If it is interrupted, the next call continues with the missing results. Position and
+velocity are divided into 20 × 20 cells, and the script counts the cells that an agent has seen.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LEVEL = "MountainCarContinuous-v0"
 STEPS, RANDOM_STEPS = 20_000, 1_000
 PARTS = (0.25, 0.5, 1.0)
 CELLS = 20
-NOISE = 0.5  # of actions from -1 to 1: that which Coach 1.0.1's presets of these agents end with
+NOISE = 0.5  # standard deviation, for actions from -1 to 1: the last value in Coach 1.0.1's presets of these agents
 LOWEST, HIGHEST = np.array([-1.2, -0.07]), np.array([0.6, 0.07])
 GOAL = 2 * (0.45 - LOWEST[0]) / (HIGHEST[0] - LOWEST[0]) - 1
 HEADER = (
@@ -54,8 +55,9 @@ HEADER = (
 
 
 class MountainCar(gym.ObservationWrapper):
-    """The mountain car in episodes of 200 steps, its position and velocity from -1 to 1, and an observation that has
-    room for a goal beside them."""
+    """The mountain car in episodes of 200 steps. Position and velocity are scaled to -1 to 1. The observation
+    ``with_goal`` has two more numbers: the agent writes its goal into them.
+    """
 
     def __init__(self) -> None:
         super().__init__(gym.make(LEVEL, max_episode_steps=200))
@@ -77,13 +79,13 @@ AGENTS: dict[str, tuple[str, Callable[[], Any], str]] = {
 
 @dataclass(frozen=True)
 class Exploration:
-    """A run's outcome.
+    """The result of a run.
 
-    :param cells: number of cells seen after each of ``PARTS`` of the steps
+    :param cells: number of cells that the agent has seen after each share ``PARTS`` of the steps
     :param goals: number of times that the goal was reached
-    :param first_goal: the step at which it first was; None for never
+    :param first_goal: the step at which the goal was first reached; None if it was never reached
     :param seconds: wall time
-    :param day: ``YYYY-MM-DD``
+    :param day: date of the run, ``YYYY-MM-DD``
     """
 
     agent: str
@@ -96,7 +98,9 @@ class Exploration:
 
 
 def parameters_of(agent: str) -> Any:
-    """An exploring agent with two layers of 64 units, whose predictor learns after every 500 steps."""
+    """Parameters of an agent of ``AGENTS``. Networks have two layers of 64 units. The predictor learns after every 500
+    steps.
+    """
     _, make, seen = AGENTS[agent]
     parameters = make()
     for name in ("actor", "critic"):
@@ -114,7 +118,7 @@ def parameters_of(agent: str) -> Any:
 
 
 def explore(agent: str, seed: int, steps: int = STEPS) -> Exploration:
-    """Have an agent play and learn for so many steps, the first ``RANDOM_STEPS`` of them at random."""
+    """Train an agent for ``steps`` environment steps. The first ``RANDOM_STEPS`` actions are random."""
     environment = GymVectorEnvironment(level="benchmarks.exploration:MountainCar")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
@@ -122,7 +126,7 @@ def explore(agent: str, seed: int, steps: int = STEPS) -> Exploration:
         manager.create_graph(TaskParameters(experiment_path=directory, seed=seed))
         manager.heatup(EnvironmentSteps(RANDOM_STEPS))
         manager.train_and_act(EnvironmentSteps(steps - RANDOM_STEPS))
-        manager.train_and_act(EnvironmentEpisodes(1))  # the memory tells of complete episodes alone
+        manager.train_and_act(EnvironmentEpisodes(1))  # the memory returns complete episodes only
         memory: Any = manager.get_agent().memory
         seen = memory.get_all_complete_episodes_transitions().next_state_columns["observation"][:steps]
         manager.close()
@@ -133,13 +137,15 @@ def explore(agent: str, seed: int, steps: int = STEPS) -> Exploration:
 
 
 def num_cells(seen: np.ndarray) -> int:
-    """The number of cells that observations [T, 2], from -1 to 1, lie in."""
+    """The number of different cells with an observation. :param seen: observations [T, 2], from -1 to 1"""
     cells = np.clip((seen + 1) / 2 * CELLS, 0, CELLS - 1).astype(int)
     return len(np.unique(cells, axis=0))
 
 
 def table(runs: Iterable[Exploration]) -> str:
-    """A row for each agent; columns hold a value for each seed, that of cells several, divided by semicolons."""
+    """A Markdown table with a row for each agent. A cell of the table has a value for each seed; the column of cells
+    seen has several values for each seed, and semicolons between seeds.
+    """
     by_agent = {name: [run for run in runs if run.agent == name] for name in AGENTS}
     return "\n".join([HEADER, *(_row(name, found) for name, found in by_agent.items() if found)])
 
@@ -159,7 +165,7 @@ def _row(agent: str, runs: list[Exploration]) -> str:
 
 
 def read(results: pathlib.Path) -> list[Exploration]:
-    """The newest outcome of each agent and seed, in order of the seeds."""
+    """The newest result of each agent and seed, sorted by seed; empty if there is no file."""
     if not results.exists():
         return []
     lines = [Exploration(**json.loads(line)) for line in results.read_text(encoding="utf-8").splitlines()]
@@ -167,7 +173,7 @@ def read(results: pathlib.Path) -> list[Exploration]:
 
 
 def main() -> None:
-    """Measure what is missing and write the table."""
+    """Measure the missing results and write the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.exploration",
         description=__doc__,

@@ -1,9 +1,9 @@
-"""The tables of golden runs in docs: each preset, trained with several seeds until it reaches its reward.
+"""Trains presets until they reach their target rewards ("golden runs"), and writes the tables of these runs in docs.
 
-``python -m benchmarks.golden`` trains what is not yet among the results, a process for each, adds each outcome to them
-as it comes, and writes the tables anew: that of docs/benchmarks.md, and on the page of each algorithm that of the
-presets which the page names, with the learning curves of those whose evaluations were kept. Interrupted, it goes on
-where it was.
+``python -m benchmarks.golden`` trains each preset with each seed that has no result yet. Each training is a separate
+process. Its result is added to a file at once, so an interrupted call can be repeated: it continues with the missing
+results. Then the tables are written: one of all presets in docs/benchmarks.md, and one on the page of each algorithm,
+of the presets that the page names. A page of an algorithm also shows learning curves, if the results have them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HEADER = (
 
 
 def main() -> None:
-    """Train what is missing and write the table; exit with 1 if a training broke."""
+    """Train what has no result yet and write the tables. Exit with code 1 if a training failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.golden", description=__doc__)
     parser.add_argument("--seeds", default="0,1,2", help="the seeds (default %(default)s)")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="presets whose names fit, as CartPole_*")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def presets_with_a_reward() -> list[str]:
-    """The presets that must reach one."""
+    """Names of the presets that have a target reward."""
     directory = preset_catalogue.preset_directory()
     names = preset_catalogue.list_all_presets()
     return [n for n in names if "min_reward_threshold" in (directory / f"{n}.py").read_text(encoding="utf-8")]
@@ -77,7 +77,7 @@ def _is_trained(preset: str, seed: int, options: argparse.Namespace) -> bool:
 
 
 def read(results: pathlib.Path) -> list[Outcome]:
-    """The newest outcome of each preset and seed, in order of their names."""
+    """The newest result of each preset and seed, sorted by preset and seed; empty if there is no file."""
     if not results.exists():
         return []
     lines = [Outcome(**json.loads(line)) for line in results.read_text(encoding="utf-8").splitlines()]
@@ -85,7 +85,9 @@ def read(results: pathlib.Path) -> list[Outcome]:
 
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Outcome]) -> None:
-    """Put the table of all runs on ``page``, and those of its presets on each page of ``algorithms`` with the marks."""
+    """Write the table of all runs on ``page``. On each page in ``algorithms`` that has the marks, write the table of
+    the presets that the page names.
+    """
     for preset, runs in _by_preset(outcomes).items():
         if any(run.curve for run in runs):
             lines = curves.one_line_each({run.seed: run.curve for run in runs if run.curve})
@@ -95,7 +97,7 @@ def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Ou
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """A row for each preset; the columns of several seeds hold a value for each."""
+    """A Markdown table with a row for each preset. The columns have a value for each seed."""
     by_preset = _by_preset(outcomes)
     good = sum(sum(run.is_reached for run in runs) >= ENOUGH for runs in by_preset.values())
     few = sum(len(runs) < ENOUGH for runs in by_preset.values())
@@ -106,10 +108,10 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
-    """A row for each preset with a reward that a page names, also for those which nobody has trained yet, and a line
-    for those without a reward.
+    """A Markdown table with a row for each named preset that has a target reward, also if it was not trained yet. A
+    line below the table lists the named presets without a target reward.
 
-    :param named: what the page names
+    :param named: names on the page
     """
     presets = [name for name in preset_catalogue.list_all_presets() if name in named]
     known = set(presets_with_a_reward())
@@ -126,7 +128,7 @@ def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
 
 
 def _pictures(runs: list[Outcome]) -> list[str]:
-    """A paragraph for the curves of all presets, and one for each of them."""
+    """Lines of a paragraph that explains the curves, and of a picture for each preset."""
     lines = []
     for preset, own in _by_preset(runs).items():
         ends = _each(f"{run.curve[-1][1]:.4g} after {run.curve[-1][0]:g} episodes" for run in own)
@@ -136,7 +138,7 @@ def _pictures(runs: list[Outcome]) -> list[str]:
 
 
 def _about_workers(presets: list[str]) -> list[str]:
-    """A paragraph for each number of workers that some of the presets are trained with, if more than one."""
+    """Lines of a paragraph for each number of workers above 1, with the presets that are trained with this number."""
     numbers = {name: _validation(name).num_workers for name in presets}
     lines: list[str] = []
     for number in sorted({number for number in numbers.values() if number > 1}):
@@ -147,7 +149,7 @@ def _about_workers(presets: list[str]) -> list[str]:
 
 
 def _without_a_reward(presets: list[str]) -> str:
-    """A line about them; those that have scores instead are measured."""
+    """A line about presets without a target reward. Presets in ``UNTUNED`` have scores; all others are not measured."""
     if not (unmeasured := [name for name in presets if name not in UNTUNED]):
         return f"Presets without a target reward: {_quoted(presets)}."
     if unmeasured == presets:
@@ -171,7 +173,7 @@ def _validation(preset: str) -> Any:
 
 
 def _level(preset: str) -> str:
-    """The level that it is tested on, where it leaves that open."""
+    """The level of a preset's golden run, as text for the table; empty if the preset itself names the level."""
     level = _validation(preset).reward_test_level
     return f", `{level}`" if level else ""
 

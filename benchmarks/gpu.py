@@ -1,7 +1,8 @@
-"""Speed on a GPU: ``python -m benchmarks.gpu``. It needs no network, and ends within eight minutes.
+"""Measures the speed on a GPU: ``python -m benchmarks.gpu``. It needs no network and ends within eight minutes.
 
-Each measurement is a process of its own. If the time is spent, the rest is left out and named. Without a GPU, the
-figures are those of the processor; ``--quick`` measures small sizes for a fraction of a second, to test the script.
+Each measurement is a separate process. When the time is over, the remaining measurements are left out, and the script
+lists them. Without a GPU, the script measures the speed of the processor. To test the script, use ``--quick``: it
+measures small sizes for a fraction of a second.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ PLAYGROUND = Work(
 class Case:
     """A measurement.
 
-    :param name: its row in the table
-    :param side: ``Coach``, ``straight loop`` or ``Coach, processor``: its column
-    :param package: must be installed, in addition to JAX
+    :param name: the row in the table
+    :param side: the column in the table: ``Coach``, ``straight loop`` or ``Coach, processor``
+    :param work: the work to measure
+    :param package: a package that must be installed, in addition to JAX; None for no package
     """
 
     name: str
@@ -54,7 +56,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Speed:
-    """:param steps_per_second: environment steps, learning included
+    """The result of a measurement.
+
+    :param steps_per_second: environment steps, learning included
     :param first_step_seconds: from the start to the end of the first step, compilation included; None for whole
         commands, which include their start
     """
@@ -82,8 +86,9 @@ def cases(quick: bool, has_gpu: bool) -> Iterator[Case]:
 
 
 def _with_copies(work: Work, copies: int) -> Work:
-    """A work with another number of copies. Its number of updates for each step of all copies stays the same, and the
-    batches grow."""
+    """The work with another number of copies. After each step of all copies, the number of updates stays the same, and
+    their batches grow with the number of copies.
+    """
     if copies == work.environments:
         return work
     if work.algorithm == "ppo":
@@ -130,7 +135,7 @@ def main() -> None:
 
 
 def _machine() -> dict[str, Any]:
-    """The card and the versions, as facts for the JSON file."""
+    """The GPU, the processor and the versions, for the JSON file."""
     script = (
         "import jax, json; found = jax.devices(); print(json.dumps({'platform': found[0].platform, "
         "'kind': found[0].device_kind, 'devices': len(found), 'jax': jax.__version__}))"
@@ -156,7 +161,7 @@ def _headline(machine: dict[str, Any]) -> str:
 
 
 def _outcome(number: int, case: Case, quick: bool, has_gpu: bool, left: float) -> Speed | str:
-    """The result of a measurement in a process of its own, or the reason why there is none."""
+    """Measure in a separate process. :return: the speed, or the reason why there is none"""
     if left < SHORTEST_CASE:
         return "the time is spent"
     for package in filter(None, ("jax", case.package, "optax" if case.side == "straight loop" else None)):
@@ -171,7 +176,7 @@ def _outcome(number: int, case: Case, quick: bool, has_gpu: bool, left: float) -
     try:
         printed, errors = process.communicate(timeout=left)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)  # the seeds are processes of the measurement
+        os.killpg(process.pid, signal.SIGKILL)  # also the processes that the measurement has started, one for each seed
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             return f"the time is spent; it had {left:.0f} s"
@@ -182,7 +187,7 @@ def _outcome(number: int, case: Case, quick: bool, has_gpu: bool, left: float) -
 
 
 def _measure(case: Case, quick: bool) -> None:
-    """Print the speed as JSON, in the last line."""
+    """Measure the case, and print the speed as JSON in the last line."""
     started, work = time.perf_counter(), case.work
     if work.seeds > 1:
         from benchmarks.seeds_side import runner
@@ -205,7 +210,7 @@ def _measure(case: Case, quick: bool) -> None:
 
 
 def _steps_per_second(run: Any, work: Work, seconds: float) -> float:
-    """Warm up with two rollouts, then run twice as many steps at a time until one call takes long enough."""
+    """Warm up, then increase the steps of a call until it takes at least ``seconds``. :return: its steps per second"""
     steps = work.rollout if work.algorithm == "ppo" else max(256, 8 * work.environments)
     run(2 * steps)
     while True:
@@ -214,7 +219,7 @@ def _steps_per_second(run: Any, work: Work, seconds: float) -> float:
         taken = time.perf_counter() - begin
         if taken >= seconds:
             return steps / taken
-        # calls that get closer to the time double, so that the last one takes at most twice as long as it must
+        # near the limit, double the steps only, so that the last call takes at most twice the necessary time
         steps *= 2 if taken > seconds / 8 else 4
 
 

@@ -1,4 +1,4 @@
-"""What one run in one process gives, and the process that gives it."""
+"""The result of a measurement, and functions that measure in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from benchmarks.works import WORKS
 
 
 class BenchmarkError(Exception):
-    """A measurement failed; the message ends in what its process said."""
+    """A measurement failed. The message ends with the error output of its process."""
 
 
 @dataclass
 class Measured:
-    """:param steps_per_second: environment steps, learning included
-    :param processor_milliseconds: what a step takes of all processors; other programs on the machine change it little
+    """The result of a measurement.
+
+    :param steps_per_second: environment steps, learning included
+    :param processor_milliseconds: processor time of a step, the sum over all cores; it hardly depends on other programs
     :param first_step_seconds: from the start of the process to its first environment step
-    :param peak_megabytes: the process's largest resident set
-    :param mean_return: of episodes of CartPole after the timed steps; None for other environments
+    :param peak_megabytes: the largest resident set of the process
+    :param mean_return: mean return of CartPole's episodes after the timed steps; None for other environments
     """
 
     steps_per_second: float
@@ -37,7 +39,7 @@ class Measured:
 
 @runtime_checkable
 class Training(Protocol):
-    """Makes some more environment steps at each call, and can say how well its policy plays."""
+    """A training that makes ``steps`` more environment steps at each call. ``mean_return`` evaluates its policy."""
 
     def __call__(self, steps: int) -> None: ...
 
@@ -45,7 +47,7 @@ class Training(Protocol):
 
 
 class Clock:
-    """Times the training loop of a library that cannot be told to make some steps.
+    """Times the training loop of a library that trains in one call, and cannot be called for some steps only.
 
     :param warm_up: environment steps that are not timed
     :param steps: environment steps to time
@@ -59,7 +61,7 @@ class Clock:
         self._end: tuple[int, float, float] | None = None
 
     def tick(self, steps: int) -> bool:
-        """Tell that the training has made ``steps`` in all. :return: True if the loop must end"""
+        """The training loop calls this repeatedly. :param steps: all steps so far :return: True if the loop must end"""
         now = (steps, time.perf_counter())
         if self._first_step is None and steps:
             self._first_step = time.time() - self._started
@@ -71,7 +73,7 @@ class Clock:
         return self._end is not None
 
     def measured(self, mean_return: float | None) -> Measured:
-        """:raises BenchmarkError: the loop ended before all steps were made"""
+        """The result. :raises BenchmarkError: if the loop ended before all steps were made"""
         if self._begin is None or self._end is None or self._first_step is None:
             raise BenchmarkError("the training ended before all steps were made")
         steps, seconds, processor = (end - begin for begin, end in zip(self._begin, self._end))
@@ -79,9 +81,9 @@ class Clock:
 
 
 def timed(run: Callable[[int], None], warm_up: int, steps: int, started: float) -> Measured:
-    """Take one step, warm up, then time ``steps``.
+    """Make one step, warm up, then time ``steps`` environment steps.
 
-    :param run: makes that many environment steps, with all learning that they bring
+    :param run: a function that makes the given number of environment steps and the training that is due
     :param started: ``time.time()`` when the process began
     """
     run(1)
@@ -99,26 +101,27 @@ def _peak_megabytes() -> float:
 
 
 def _processor_seconds() -> float:
-    """Of this process, and of those that it has started and that have ended."""
+    """Processor time of this process and of its child processes that have ended."""
     return sum(os.times()[:4])
 
 
 def _processor_seconds_of_all() -> float:
-    """``_processor_seconds``, and that of the processes that are still alive."""
-    import psutil  # where this is called, `make peers` has installed it
+    """Processor time of this process and of all its child processes, also of those that still run."""
+    import psutil  # only the other libraries need psutil, and `make peers` installs it
 
     total = _processor_seconds()
     for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process has ended in the meantime
             total += sum(child.cpu_times()[:4])
     return total
 
 
 def in_own_process(library: str, work: str, scale: float, profile: bool = False) -> Measured | None:
-    """Measure in a fresh process; None if the library cannot do the work.
+    """Measure in a new process.
 
-    :raises MissingEnvironment: the library's Python environment does not exist
-    :raises BenchmarkError: the process failed
+    :return: the result; None if the library cannot do the work
+    :raises MissingEnvironment: if the library's Python environment does not exist
+    :raises BenchmarkError: if the process failed
     """
     if not is_for(library, WORKS[work]):
         return None
@@ -135,5 +138,5 @@ def in_own_process(library: str, work: str, scale: float, profile: bool = False)
 
 
 def report(measured: Measured) -> None:
-    """Print the result for ``in_own_process`` to read."""
+    """Print the result as JSON. ``in_own_process`` reads it."""
     print(json.dumps(asdict(measured)))

@@ -1,11 +1,12 @@
-"""Replay memories side by side: inserts and batches a second, bytes a transition.
+"""Compares replay memories: inserts per second, batches per second, and bytes per transition.
 
     python -m benchmarks.memory [--rounds 5] [--json]
 
-Compares with the buffers of stable-baselines3 and cpprb where those are installed. Each round measures every buffer in
-turn, each in a process of its own; the table shows the best of all rounds, which disturbance by other work changes
-least. Batches have 32 transitions, buffers room for 100,000 vectors of 4 numbers, or for 20,000 stacks of 4 frames of
-84x84. Bytes are those that the process grew by, over the number of transitions, so fixed costs are in them.
+The other memories are the buffers of stable-baselines3 and cpprb, if these packages are installed. Each round measures
+one buffer after the other, each in a separate process. The table shows the best of all rounds, because other work of
+the machine changes this figure least. A batch has 32 transitions. A buffer has room for 100,000 vectors of 4 numbers,
+or for 20,000 stacks of 4 frames of 84x84. The bytes per transition are the growth of the process, divided by the number
+of transitions, so they contain fixed costs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Action = Callable[[], Any]
 
 
 class FrameStack:
-    """Four frames by reference, as the observation stacking filter hands them on."""
+    """Four frames, each stored as a reference, like the outputs of ``ObservationStackingFilter``."""
 
     def __init__(self, history: list[np.ndarray], axis: int):
         self.history = history
@@ -42,7 +43,7 @@ class FrameStack:
 
 
 def rate(action: Action, seconds: float) -> float:
-    """How often an action runs in a second: the best of short spells over ``seconds``."""
+    """Calls of ``action`` per second: the highest rate of any five successive calls during ``seconds``."""
     best, end = 0.0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
@@ -53,20 +54,20 @@ def rate(action: Action, seconds: float) -> float:
 
 
 def resident_bytes() -> int:
-    """What the operating system counts for this process."""
+    """The resident set of this process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def vector_steps(count: int) -> list[tuple[np.ndarray, int, float, np.ndarray, bool]]:
-    """Steps like CartPole's."""
+    """Steps with the sizes of CartPole: state, action, reward, next state, end of the episode."""
     observations = np.random.default_rng(0).random((count + 1, 4)).astype(np.float32)
     rows = list(observations)
     return [(rows[i], i % 2, 1.0, rows[i + 1], i % 200 == 199) for i in range(count)]
 
 
 def frame_steps(count: int, axis: int) -> Any:
-    """Steps like Pong's: a new frame each, episodes of 1000."""
+    """Steps with the sizes of Pong. Each step adds one frame to the stack. An episode has 1,000 steps."""
     rng = np.random.default_rng(0)
     history: list[np.ndarray] = []
     for step in range(count):
@@ -78,13 +79,13 @@ def frame_steps(count: int, axis: int) -> Any:
 
 
 def as_transition(step: Any) -> Transition:
-    """A step as what an agent stores."""
+    """A step as the transition that an agent stores."""
     before, action, reward, after, ends = step
     return Transition({"observation": before}, action, reward, {"observation": after}, ends)
 
 
 def in_turn(store: Callable[[Any], Any], items: list) -> Action:
-    """An action that stores one item after the other, a thousand at a time."""
+    """A function that stores all items, one after the other."""
 
     def action() -> None:
         for item in items:
@@ -128,7 +129,7 @@ def coach_prioritized() -> dict[str, tuple[Action, int]]:
 def coach_frames(axis: int, contiguous: bool) -> dict[str, tuple[Action, int]]:
     small = ExperienceReplay((MemoryGranularity.Transitions, BATCH_SIZE))
     for step in frame_steps(BATCH_SIZE, axis):
-        small.store(as_transition(step))  # what is loaded once is no part of a transition
+        small.store(as_transition(step))  # load all code before the first measurement of the memory
     before = resident_bytes()
     memory = ExperienceReplay((MemoryGranularity.Transitions, FRAMES))
     memory.contiguous_frames = contiguous
@@ -246,24 +247,27 @@ BUFFERS: dict[str, tuple[str, Callable[[], dict[str, tuple[Action, int]]]]] = {
 
 
 def measure(name: str, seconds: float) -> dict[str, float]:
-    """All figures of one buffer, by name of the work."""
+    """All figures of one buffer, by their names."""
     actions = BUFFERS[name][1]()
     return {work: rate(action, seconds) * each if each else action() for work, (action, each) in actions.items()}
 
 
 def in_own_process(name: str, seconds: float) -> dict[str, float]:
-    """The figures of one buffer from a fresh process, so that buffers share neither memory nor caches."""
+    """Measure one buffer in a new process, so that buffers share no memory and no caches.
+
+    :return: its figures, by their names
+    """
     command = [sys.executable, "-m", "benchmarks.memory", "--only", name, "--seconds", str(seconds)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def best(name: str, rounds: list[dict[str, float]]) -> dict[str, float]:
-    """The best figure of each work: most in a second, fewest bytes."""
+    """The best figure of all rounds, by its name: the highest rate, or the smallest number of bytes."""
     return {work: (min if work.startswith("bytes") else max)(r[work] for r in rounds) for work in rounds[0]}
 
 
 def main() -> None:
-    """Measure in turn and print a table."""
+    """Measure all buffers and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="how long each figure is measured in a round")

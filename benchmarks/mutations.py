@@ -1,7 +1,7 @@
 """Mutation testing: ``python -m benchmarks.mutations [--only clock.py] [--folder rl_coach/agents/core]``.
 
-Each mutation is a small mistake in a copy of the repository, and its tests must fail there. A mutation that they do not
-catch shows that a test is missing.
+A mutation is a small mistake in a copy of the repository. Its tests must fail in this copy. If they pass, a test is
+missing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LEAST_CAUGHT = 0.9
 class Mutation:
     """A mistake.
 
-    :param file: in ``folder``
-    :param old: a text that the file has once
-    :param new: the text in its place
+    :param file: name of the file in ``folder``
+    :param old: a text that occurs once in the file
+    :param new: the text that replaces ``old``
     :param tests: arguments of pytest: files, and ``-k`` with a name
-    :param folder: below the repository
+    :param folder: path of the folder in the repository
     """
 
     file: str
@@ -39,11 +39,11 @@ class Mutation:
 
     @property
     def path(self) -> pathlib.Path:
-        """The file, below the repository."""
+        """The path of the file in the repository."""
         return pathlib.Path(self.folder) / self.file
 
     def apply(self, directory: pathlib.Path) -> str:
-        """Make the mistake in a copy of the repository. :return: the file's text before"""
+        """Make the mistake in a copy of the repository. :return: the text of the file before the change"""
         path = directory / self.path
         before = path.read_text("utf-8")
         if before.count(self.old) != 1:
@@ -183,7 +183,7 @@ MUTATIONS = (
 
 
 def copy_of_the_repository(directory: pathlib.Path) -> None:
-    """Copy what the tests need."""
+    """Copy the folders and files that the tests need."""
     for name in ("rl_coach", "tests", "benchmarks"):
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
     shutil.copy(ROOT / "pyproject.toml", directory)
@@ -191,7 +191,7 @@ def copy_of_the_repository(directory: pathlib.Path) -> None:
 
 
 def pass_tests(directory: pathlib.Path, tests: str) -> bool:
-    """Run tests in a copy of the repository. :raises SystemExit: they cannot be run"""
+    """Run tests in a copy of the repository. :return: True if all pass :raises SystemExit: if pytest cannot run them"""
     environment = {
         **os.environ,
         "PYTHONPATH": str(directory),
@@ -207,9 +207,9 @@ def pass_tests(directory: pathlib.Path, tests: str) -> bool:
 
 
 def main() -> int:
-    """Make each mistake and run its tests.
+    """Make each mistake, one after the other, and run its tests.
 
-    :return: the exit code, 1 if too many are not caught
+    :return: the exit code: 1 if the tests catch less than ``LEAST_CAUGHT`` of the mutations
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutations", description=__doc__)
     parser.add_argument("--only", default="", metavar="FILE", help="the mutations of one file")

@@ -1,4 +1,4 @@
-"""An environment that does nothing, to time what surrounds it."""
+"""Environments that do nothing. With them, a benchmark measures only the time of Coach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rl_coach.spaces import DiscreteActionSpace, StateSpace, VectorObservationSp
 
 
 class NullEnvironment(gymnasium.Env):
-    """Four zeros, two actions, episodes of 1,000 steps."""
+    """An environment with observations of four zeros, two actions, and episodes of 1,000 steps."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -75,7 +75,7 @@ class NullPlayers(MultiAgentEnvironment):
 
 
 class NullPlayersParameters(EnvironmentParameters):
-    """See ``NullPlayers``."""
+    """Parameters of ``NullPlayers``."""
 
     def __init__(self) -> None:
         super().__init__(level="NullPlayers")

@@ -1,14 +1,14 @@
-"""Agents that learn from fixed data, beside d3rlpy on the same data.
+"""Compares agents that learn from fixed data with the agents of d3rlpy on the same data.
 
     python -m benchmarks.offline --data DIR
     /path/to/d3rlpy/bin/python -m benchmarks.offline --library d3rlpy --data DIR
 
-The first call records the data, unless they are there, and trains Coach's agents; the second one trains d3rlpy's, in an
-environment where it is installed (``pip install d3rlpy``), from the data of the first one. Each adds its scores to a
-file as they come, and a call with ``--table`` writes the table of docs/benchmarks.md.
+The first call records the data, if they do not exist, and trains Coach's agents. The second call trains d3rlpy's agents
+on the same data. It needs a Python environment with d3rlpy (``pip install d3rlpy``). Both calls add each score to a
+file at once. A call with ``--table`` writes the table of docs/benchmarks.md.
 
-Data, network sizes, batches, discounts, learning rates and the number of updates are the same. A score is the mean
-return of 20 episodes after the last update, with actions without noise.
+Both libraries use the same data, network sizes, batches, discounts, learning rates and numbers of updates. A score is
+the mean return of 20 episodes after the last update, with actions without noise.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ EPISODES = 20
 
 @dataclass(frozen=True)
 class Comparison:
-    """A preset, whose agent both libraries train.
+    """A preset. Both libraries train its agent.
 
-    :param data: the preset whose data it learns from
-    :param level: the environment that both are evaluated in
+    :param data: name of the preset that records the data
+    :param level: the environment of the evaluations
     :param updates: number of updates
     """
 
@@ -53,7 +53,7 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Score:
-    """:param score: the mean return of ``EPISODES`` episodes"""
+    """The result of one training. :param score: the mean return of ``EPISODES`` episodes"""
 
     preset: str
     library: str
@@ -64,7 +64,7 @@ class Score:
 
 
 def main() -> None:
-    """Train what has no score yet."""
+    """Train each preset with each seed that has no score yet, or write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.offline", description=__doc__)
     parser.add_argument("--library", choices=("coach", "d3rlpy"), default="coach")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("offline_data"), help="directory of the data")
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def scorer(library: str) -> Callable[[Comparison, pathlib.Path, int], float]:
-    """Trains with a library on the data of a file, with a seed, and gives the score."""
+    """A function that trains with the library on the data of a file, with a seed, and returns the score."""
     if library == "coach":
         from benchmarks.offline_coach_side import score_of
     else:
@@ -97,7 +97,7 @@ def scorer(library: str) -> Callable[[Comparison, pathlib.Path, int], float]:
 
 
 def read(results: pathlib.Path) -> list[Score]:
-    """The scores of a file; none if there is no file."""
+    """The scores in a file; an empty list if there is no file."""
     lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
     return [Score(**json.loads(line)) for line in lines]
 
@@ -109,7 +109,7 @@ def _add(results: pathlib.Path, score: Score) -> None:
 
 
 def table(scores: list[Score]) -> str:
-    """A row for each preset and library."""
+    """A Markdown table with a row for each preset and library."""
     rows = ["| preset | library | updates | seeds | scores | mean ± deviation | day |", "|---|---|---|---|---|---|---|"]
     groups: dict[tuple[str, str], list[Score]] = {}
     for one in sorted(scores, key=lambda it: (it.preset, it.library, it.seed)):

@@ -1,4 +1,4 @@
-"""Coach's side of the comparison of agents that learn from fixed data."""
+"""Trains the agents of ``benchmarks.offline`` with Coach."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from rl_coach.environments.gym_environment import GymVectorEnvironment
 
 
 def score_of(comparison: Comparison, data: pathlib.Path, seed: int) -> float:
-    """Train as the preset says, on recorded data, and evaluate.
+    """Train the preset's agent on recorded data.
 
-    :param data: the file of the data, which are recorded if it is not there
+    :param data: the file of the data; if it does not exist, the data are recorded first
+    :return: the mean return of ``EPISODES`` evaluation episodes
     """
     if not data.exists():
         data.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +34,9 @@ def score_of(comparison: Comparison, data: pathlib.Path, seed: int) -> float:
 
 
 def _record(comparison: Comparison, data: pathlib.Path) -> None:
-    """Write what the agent of the preset that generates data plays with seed 0, as its learning agent gets it."""
+    """Record the data of a preset with seed 0: its data-generating agent plays, and the memory of the learning agent is
+    written to a file.
+    """
     manager = _manager(comparison)
     agent = _created(manager, 0)
     manager._heat_up()
@@ -41,7 +44,7 @@ def _record(comparison: Comparison, data: pathlib.Path) -> None:
 
 
 def _manager(comparison: Comparison) -> Any:
-    """The preset's, without off-policy evaluation, whose reward model would only take time."""
+    """The graph manager of the preset, but without off-policy evaluation, which would only take time."""
     manager = preset_catalogue.load(comparison.preset)
     manager.env_params = GymVectorEnvironment(level=comparison.level)
     manager.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)

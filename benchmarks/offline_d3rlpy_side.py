@@ -1,4 +1,4 @@
-"""d3rlpy's side of the comparison of agents that learn from fixed data."""
+"""Trains the agents of ``benchmarks.offline`` with d3rlpy."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _actor_critic(config: Any, network: VectorEncoderFactory, learning_rates: tu
 
 
 def algorithm(preset: str) -> Any:
-    """The algorithm with the settings of a preset; all else are d3rlpy's defaults."""
+    """The algorithm of d3rlpy with the settings of a preset. All other settings are d3rlpy's defaults."""
     if preset == "CartPole_DiscreteCQL_BatchRL":
-        # half of the preset's weight, for its squared errors (Huber's, which are below 1 here) count half as much
+        # the preset's weight: both losses are half of the squared error here, because errors are below 1
         return d3rlpy.algos.DiscreteCQLConfig(
             batch_size=128, gamma=0.98, learning_rate=1e-4, target_update_interval=100, alpha=0.005,
             encoder_factory=_NETWORK, optim_factory=d3rlpy.optimizers.AdamFactory(weight_decay=1e-4),
@@ -42,13 +42,14 @@ def algorithm(preset: str) -> Any:
         return _actor_critic(d3rlpy.algos.IQLConfig, _NETWORK, (3e-4, 3e-4), **how).create()
     if preset == "Pendulum_TD3BC_BatchRL":
         return _actor_critic(d3rlpy.algos.TD3PlusBCConfig, _SQUARE, (1e-3, 1e-3), alpha=20.0).create()
-    # its squared errors count twice as much as Coach's, and its penalty has a learned factor, which begins with 1
+    # d3rlpy's loss has the squared error without the factor 1/2, so the weight is twice Coach's. A learned factor of
+    # the penalty begins with 1: the rate 0 keeps it constant
     how = {"conservative_weight": 0.2, "alpha_learning_rate": 0.0, "temp_learning_rate": 3e-4, "soft_q_backup": True}
     return _actor_critic(d3rlpy.algos.CQLConfig, _NETWORK, (1e-3, 1e-3), n_action_samples=3, **how).create()
 
 
 def score_of(comparison: Comparison, data: pathlib.Path, seed: int) -> float:
-    """Train on recorded data, and evaluate."""
+    """Train on recorded data. :return: the mean return of ``EPISODES`` evaluation episodes"""
     d3rlpy.seed(seed)
     learner = algorithm(comparison.preset)
     learner.fit(

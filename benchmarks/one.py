@@ -20,7 +20,7 @@ from benchmarks.works import WORKS, Work  # noqa: E402
 
 
 def main() -> None:
-    """Measure, and print the result as JSON; the library must be for the work."""
+    """Measure, and print the result as JSON. The library must be able to do the work."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library")
     parser.add_argument("work", choices=WORKS)

@@ -1,4 +1,4 @@
-"""Tables between two marks of a page, and the presets that a page names."""
+"""Writes tables between two marks of a page, and finds the presets that a page names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ MARKED = re.compile(r"<!-- ([\w ]+) -->.*?<!-- end of \1 -->", re.DOTALL)
 
 
 def write_between(page: pathlib.Path, begin: str, end: str, text: str) -> None:
-    """Put a text between two marks of a page."""
+    """Replace the text between two marks of a page."""
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     page.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 def write_on_pages(directory: pathlib.Path, begin: str, end: str, table_of: Callable[[set[str]], str]) -> None:
-    """Put a table between the marks of each page that has them.
+    """Write a table between the marks of each page that has these marks.
 
-    :param table_of: the table of the presets that a page names
+    :param table_of: a function that returns the table for the names of presets on a page
     """
     for page in sorted(directory.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -30,5 +30,5 @@ def write_on_pages(directory: pathlib.Path, begin: str, end: str, table_of: Call
 
 
 def named_presets(text: str) -> set[str]:
-    """All that a page names in backticks outside of marks, ``tuned/CartPole_DQN`` with its directory."""
+    """All names in backticks outside of marks. Names of tuned presets include ``tuned/``."""
     return set(re.findall(r"`((?:tuned/)?\w+)`", MARKED.sub(" ", text)))

@@ -1,4 +1,4 @@
-"""Where a step's time goes, by what it is spent on."""
+"""Divides the time of a step between the parts of Coach: environment, policy, memory, update and others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILES = (
 def by_part(profiler: cProfile.Profile) -> dict[str, float]:
     """Seconds in each of ``PARTS``.
 
-    What belongs to none, NumPy's functions for example, counts for those that call it.
+    The time of a function that belongs to no part, for example of NumPy, counts for the functions that call it.
     """
     stats: dict[Function, Any] = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
     seconds = dict.fromkeys(PARTS, 0.0)
@@ -43,9 +43,9 @@ def by_part(profiler: cProfile.Profile) -> dict[str, float]:
 
 
 def _shares(function: Function, callers: dict, stats: dict, above: frozenset[Function]) -> dict[str, float]:
-    """How much of a function's own time belongs to each part.
+    """The share of each part in a function's own time, without the functions that it calls.
 
-    :param above: the functions whose shares are being looked for
+    :param above: functions that the search has already visited; they are ignored, so that the search ends
     """
     part = _part_of(function)
     if part is not None:
@@ -56,7 +56,8 @@ def _shares(function: Function, callers: dict, stats: dict, above: frozenset[Fun
         return {REST: 1.0}
     shares: dict[str, float] = {}
     for caller, own in spent.items():
-        waits = function[2].endswith("numpy.asarray>") and caller[2] == "_read"  # for what JAX is still computing
+        # numpy.asarray in _read waits until JAX has computed the update
+        waits = function[2].endswith("numpy.asarray>") and caller[2] == "_read"
         of_caller = {COMPUTE: 1.0} if waits else _shares(caller, stats[caller][4], stats, above | {function})
         for part, share in of_caller.items():
             shares[part] = shares.get(part, 0.0) + share * own / total
@@ -65,8 +66,8 @@ def _shares(function: Function, callers: dict, stats: dict, above: frozenset[Fun
 
 def _part_of(function: Function) -> str | None:
     path, _, name = function
-    path = path.rpartition("site-packages/")[2]  # the folder that all of it lies in may be called rl_coach too
-    # what is compiled leaves no trace of its own: on JAX it is time of the function that calls it
+    path = path.rpartition("site-packages/")[2]  # a folder above the repository may be called rl_coach too
+    # the profiler does not see compiled code: on JAX, its time is part of the function that calls it
     if "TFE_Py_Execute" in name or (path.endswith("jax_components/learner.py") and name == "call"):
         return COMPUTE
     return next((part for fragment, part in _FILES if fragment in path), None)

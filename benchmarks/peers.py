@@ -23,10 +23,11 @@ class MissingEnvironment(Exception):
 class Peer:
     """A library to compare with.
 
-    :param side: the module and the function that begin a training: ``module:function``
+    :param side: the function that begins a training, as ``module:function``
     :param algorithms: the algorithms that the library has, or that are measured here
-    :param environment: ``sb3`` for the Python environment in ``.venv-sb3``; None for Coach's own
-    :param levels: ``any``; ``gymnax`` for compiled environments only; ``copies`` for several copies of CartPole-v1 only
+    :param environment: the Python environment: ``sb3`` is the one in ``.venv-sb3``; None is Coach's environment
+    :param levels: the environments: ``any``; ``gymnax``: only those of gymnax; ``copies``: only several copies of
+        CartPole-v1
     """
 
     side: str
@@ -59,11 +60,13 @@ PEERS = {
     "rejax": Peer("benchmarks.rejax_side:train", ("dqn", "ppo"), "rejax", "gymnax"),
 }
 STRAIGHT = Peer("benchmarks.straight_side:StraightLoop", ("dqn", "ppo"), None, "gymnax")
-"""A loop in JAX that does nothing else. It is a floor of the machine, not a library."""
+"""A training loop in JAX without any other function. It is not a library: it shows how fast a loop can be here."""
 
 
 OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax")
-"""Their ``begin(work, tick)`` trains until ``tick(steps)`` is True. The others give a function that makes steps."""
+"""Libraries with a function ``begin(work, tick)`` that trains until ``tick(steps)`` returns True. ``begin(work)`` of
+the other libraries returns a function that makes steps.
+"""
 
 FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 """Coach on its frameworks."""
@@ -83,9 +86,9 @@ def is_for(library: str, work: Work) -> bool:
 
 
 def interpreter_of(library: str) -> str:
-    """The Python interpreter that has the library.
+    """The path of the Python interpreter that has the library.
 
-    :raises MissingEnvironment: it has not been made
+    :raises MissingEnvironment: if the library's Python environment does not exist
     """
     environment = PEERS[library].environment if library in PEERS else None
     if environment is None:

@@ -1,6 +1,7 @@
-"""The works in PufferLib, on PyTorch, with Gymnasium's vectorized CartPole as one environment.
+"""Trains the works of ``benchmarks.works`` with PufferLib, on PyTorch. Gymnasium's vectorized CartPole is one
+environment.
 
-A2C is PPO with one epoch and one minibatch.
+PufferLib has no A2C: the works of A2C use PPO with one epoch and one minibatch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.works import Work
 
 
 class _CartPoles(pufferlib.PufferEnv):
-    """All copies at once. The simulator begins new episodes itself."""
+    """All copies of the environment in one object. The simulator begins new episodes itself."""
 
     def __init__(self, copies: int, buf: Any = None, seed: int = 0):
         self.simulator = CartPoleVectorEnv(copies)
@@ -63,7 +64,7 @@ def _network(inputs: int, hidden: tuple[int, ...], outputs: int) -> nn.Sequentia
 
 
 def train(work: Work, tick: Callable[[int], bool]) -> float:
-    """Train until ``tick`` says that it is over. :return: the mean return after that"""
+    """Train until ``tick`` returns True. :return: the mean return after the training"""
     torch.set_num_threads(1)
     environments = pufferlib.vector.make(
         _CartPoles, env_kwargs={"copies": work.environments}, num_envs=1, seed=1, backend=pufferlib.vector.Serial

@@ -1,4 +1,4 @@
-"""The works in rejax: one compiled program with gymnax' CartPole."""
+"""Trains the works of ``benchmarks.works`` with rejax, as one compiled program with gymnax' CartPole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUFFER = 40_000
 
 
 def train(work: Work, tick: Callable[[int], bool]) -> float:
-    """Train until ``tick`` says that it is over. :return: the mean return after that"""
+    """Train until ``tick`` returns True. :return: the mean return after the training"""
     os.environ["NPROC"] = "1"  # one thread: XLA reads this before its first computation
     import jax
     from rejax import get_algo

@@ -1,4 +1,4 @@
-"""The mean return of a policy on CartPole, for every library in the same way."""
+"""Measures the mean return of a policy on CartPole, in the same way for all libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EPISODES, LONGEST = 20, 500
 def mean_return(act: Callable[[np.ndarray], Any]) -> float:
     """Play 20 episodes of CartPole-v1 at once.
 
-    :param act: gives an action for each of 20 observations, [20, 4]
+    :param act: a function from 20 observations [20, 4] to 20 actions
     """
     from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 

@@ -1,7 +1,7 @@
-"""RLlib on CartPole that takes 10 ms a step: ``python -m benchmarks.rllib_side ALGORITHM ENV_RUNNERS SECONDS``.
+"""Measures RLlib on CartPole with steps of 10 ms: ``python -m benchmarks.rllib_side ALGORITHM ENV_RUNNERS SECONDS``.
 
-Runs in the interpreter that Ray is installed in, without Coach; prints steps a second as JSON. Networks, batches and
-updates for a step are those of Coach's presets in ``slow_runs``.
+Use a Python interpreter that has Ray; Coach is not needed. The script prints the steps per second as JSON. Networks,
+batches and updates per step are the same as in Coach's presets in ``slow_runs``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from benchmarks.asynchronous import SlowCartPole
 
 LEVEL = "slow-cart-pole"
 PPO_STEPS, WARM_UP = 512, 1056
-"""As in ``slow_runs``, which this interpreter cannot import."""
+"""The same numbers as in ``slow_runs``. The interpreter cannot import that module, because it has no Coach."""
 
 
 def configuration(algorithm: str, runners: int) -> Any:
-    """RLlib's own parallel sampling, one environment in each runner."""
+    """RLlib's configuration of an algorithm, with ``runners`` environment runners of one environment each."""
     from ray.rllib.algorithms.dqn import DQNConfig
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
@@ -49,7 +49,7 @@ def configuration(algorithm: str, runners: int) -> Any:
 
 
 def measure(algorithm: str, runners: int, seconds: float) -> dict[str, Any]:
-    """Environment steps a second with learning, after a warm-up."""
+    """Measure environment steps per second, learning included, after a warm-up."""
     import ray
     from ray.tune.registry import register_env
 

@@ -1,7 +1,8 @@
-"""The works in Sample Factory, on PyTorch: one process plays Gymnasium's vectorized CartPole, another one learns.
+"""Trains the works of ``benchmarks.works`` with Sample Factory, on PyTorch. One process plays Gymnasium's vectorized
+CartPole, and another process learns.
 
-A2C is PPO with one epoch and one minibatch. The mean return is that of the last episodes of training: the policy
-is in the process that learns.
+Sample Factory has no A2C: the works of A2C use PPO with one epoch and one minibatch. The mean return is the mean of the
+last training episodes, because the policy is in another process and cannot be evaluated here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import tempfile
 from functools import partial
 from typing import Any, Callable
 
-os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that Sample Factory starts
+os.environ["OMP_NUM_THREADS"] = "1"  # one thread, also in the processes that Sample Factory starts
 
 import gymnasium
 import numpy as np
@@ -24,11 +25,11 @@ from sample_factory.train import make_runner
 from benchmarks.works import Work
 
 GROUPS = 2
-"""The policy acts for one half of the copies while the other half is stepped."""
+"""The copies are divided into two groups. While one group makes a step, the policy acts for the other group."""
 
 
 class _CartPoles(gymnasium.Env):
-    """Several copies at once. The simulator begins new episodes itself."""
+    """Several copies of the environment in one object. The simulator begins new episodes itself."""
 
     def __init__(self, copies: int):
         self._simulator = CartPoleVectorEnv(copies)
@@ -55,11 +56,11 @@ class _Timer(AlgoObserver):
 
     def on_training_step(self, runner: Any, training_iteration_since_resume: int) -> None:
         if self._tick(runner.total_env_steps_since_resume or 0):
-            runner.cfg.train_for_env_steps = 0  # the runner ends at its next look
+            runner.cfg.train_for_env_steps = 0  # the runner ends when it reads this setting again
 
 
 def train(work: Work, tick: Callable[[int], bool]) -> float:
-    """Train until ``tick`` says that it is over. :return: the mean return of the last episodes of training"""
+    """Train until ``tick`` returns True. :return: the mean return of the last training episodes"""
     register_env("cart_poles", partial(_make, work.environments // GROUPS))
     with tempfile.TemporaryDirectory() as folder:
         arguments = _arguments(work, folder)

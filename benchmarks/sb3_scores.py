@@ -1,4 +1,4 @@
-"""Stable-Baselines3, trained as a tuned preset of ours says."""
+"""Trains Stable-Baselines3 with the settings of Coach's tuned presets, to compare the scores."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from rl_coach.utils import short_dynamic_import
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """A training on frames, or on observations that may be normalised.
+    """The settings of a training.
 
-    :param copies: of the environment
-    :param period: steps between evaluations
-    :param how: arguments of the algorithm, where they are not its defaults
-    :param episodes: of an evaluation on the way
-    :param algorithm: ``PPO`` or ``SAC``, or sb3-contrib's ``RecurrentPPO`` or ``TRPO``
-    :param normalizes: the networks see observations less their running mean, by their running deviation
-    :param pictures: of a small environment that the networks see, stacked, while an action is held for ``held`` steps
+    :param copies: number of copies of the environment
+    :param period: steps between two evaluations
+    :param how: arguments of the algorithm that differ from its defaults
+    :param episodes: number of episodes of an evaluation during training
+    :param algorithm: ``PPO`` or ``SAC``, or ``RecurrentPPO`` or ``TRPO`` of sb3-contrib
+    :param normalizes: True: observations are normalised by their running mean and deviation
+    :param pictures: number of stacked pictures in an observation, for an environment with pictures; 0 for other
+        environments
+    :param held: number of steps for which an action is repeated
     """
 
     level: str
@@ -42,12 +44,12 @@ class PeerSettings:
 
     @property
     def sees_frames(self) -> bool:
-        """Atari's, or those of a small environment."""
+        """True if observations are stacks of images."""
         return self.is_atari or self.pictures > 0
 
     @property
     def is_atari(self) -> bool:
-        """The frames are those of an Atari game."""
+        """True if the environment is an Atari game."""
         return "NoFrameskip" in self.level
 
 
@@ -132,19 +134,22 @@ class _Curve(BaseCallback):
             self.note()
 
     def note(self) -> None:
-        """Evaluate now."""
+        """Evaluate, and add the result to the curve."""
         self.points.append((self.num_timesteps, mean_return(self.model, self.evaluated, self.settings.episodes)))
 
 
 def mean_return(model: Any, evaluated: VecEnv, episodes: int) -> float:
-    """The mean return of some episodes, actions without noise."""
+    """The mean return of ``episodes`` episodes, with actions without noise."""
     if isinstance(evaluated, VecNormalize):
         sync_envs_normalization(model.get_env(), evaluated)
     return float(evaluate_policy(model, evaluated, episodes, deterministic=True)[0])
 
 
 def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
-    """:return: the mean return of some episodes after the last step, and the evaluations on the way"""
+    """Train with a seed.
+
+    :return: the mean return of ``episodes`` episodes after training; [steps, mean return] of each evaluation
+    """
     environment, evaluated = _copies(settings, settings.copies), _copies(settings, 1)
     if settings.normalizes:
         environment = VecNormalize(environment, norm_reward=False)
@@ -170,7 +175,7 @@ def _algorithm(name: str) -> Any:
 
 
 class _Held(gymnasium.Wrapper):
-    """An environment whose actions are held, and whose pictures have an axis of channels."""
+    """An environment that repeats each action for ``held`` steps. It adds an axis of channels to pictures."""
 
     def __init__(self, settings: PeerSettings):
         pictures = _environment(settings.level)
@@ -189,7 +194,7 @@ class _Held(gymnasium.Wrapper):
 
 
 def _environment(level: str) -> Any:
-    """:param level: Gymnasium's name, or ``module:Class``"""
+    """Create an environment. :param level: a name of Gymnasium, or ``module:Class``"""
     return short_dynamic_import(level)() if ":" in level else gymnasium.make(level)
 
 

@@ -1,4 +1,4 @@
-"""The works in Stable-Baselines3, SB3-Contrib and SBX."""
+"""Trains the works of ``benchmarks.works`` with Stable-Baselines3, SB3-Contrib and SBX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUFFER = 40_000
 
 
 class Training:
-    """A model that learns for some more steps at each call."""
+    """A model. Each call trains it for some more steps."""
 
     def __init__(self, model: Any):
         self._model = model
@@ -23,31 +23,31 @@ class Training:
         self._model.learn(steps, reset_num_timesteps=False)
 
     def mean_return(self) -> float:
-        """That of CartPole's episodes with the most probable actions."""
+        """The mean return of episodes of CartPole, with the most probable actions."""
         return mean_return(lambda observations: self._model.predict(observations, deterministic=True)[0])
 
 
 def stable_baselines3(work: Work) -> Training:
-    """Stable-Baselines3, on PyTorch."""
+    """Begin the training of a work with Stable-Baselines3, on PyTorch."""
     import stable_baselines3
     import torch
 
-    # two threads slow the small networks down and speed the convolutions up
+    # with two threads, small networks are slower and convolutions are faster
     torch.set_num_threads(2 if _is_image(work) else 1)
     return _training(work, stable_baselines3, {"net_arch": list(work.hidden)})
 
 
 def sbx(work: Work) -> Training:
-    """SBX, Stable-Baselines3's sibling on JAX."""
+    """Begin the training of a work with SBX, the version of Stable-Baselines3 for JAX."""
     if work.algorithm not in ("sac", "ddpg", "td3") and not _is_image(work):
-        os.environ["NPROC"] = "1"  # the same there; what XLA reads before its first computation
+        os.environ["NPROC"] = "1"  # one thread, as for PyTorch; XLA reads this before its first computation
     import sbx as library
 
     return _training(work, library, {"net_arch": list(work.hidden)})
 
 
 def sb3_contrib(work: Work) -> Training:
-    """SB3-Contrib, which has more algorithms."""
+    """Begin the training of a work with SB3-Contrib, a package of more algorithms for Stable-Baselines3."""
     import sb3_contrib as library
     import torch
 
@@ -83,7 +83,7 @@ def _environment(work: Work) -> Any:
     from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
     if not _is_image(work):
-        name = (work.level or "").rpartition(":")[2]  # gymnax' environments are Gymnasium's under the same names
+        name = (work.level or "").rpartition(":")[2]  # gymnax and Gymnasium use the same names
         return DummyVecEnv([lambda: gymnasium.make(name)] * work.environments)
     import ale_py
     from stable_baselines3.common.atari_wrappers import AtariWrapper

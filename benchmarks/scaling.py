@@ -1,9 +1,10 @@
-"""How many rollout workers one trainer can take in: ``python -m benchmarks.scaling``.
+"""Computes how many rollout workers one trainer can serve: ``python -m benchmarks.scaling``.
 
-Measures what a chunk of experience costs at each place that all workers share: Redis, and the trainer, which reads,
-decodes, stores and learns. Costs are processor time, so what else the machine does counts little. A simulation of as
-many workers as one likes follows from them: each worker plays a chunk, waits until fewer than four of its chunks are on
-their way, and sends it; the network, Redis and the trainer serve one chunk after the other.
+A chunk is the transitions of one message. First, the script measures how long Redis and the trainer need for a chunk,
+because all workers share them. The trainer reads, decodes and stores a chunk, and learns from it. These times are
+processor times, so other work of the machine changes them little. Then the script simulates any number of workers with
+these times. Each worker plays a chunk and sends it. It waits while four of its chunks are not confirmed. The network,
+Redis and the trainer process one chunk after the other.
 """
 
 from __future__ import annotations
@@ -35,19 +36,20 @@ from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 
 Framework = Literal["tensorflow", "jax"]
 WORKERS = (1, 3, 10, 30, 100, 300, 1000)
-FILE_WIDTH = 140  # columns of the tables where they are not printed on a terminal
-PATIENCE = 10.0  # seconds, for the first answer of Redis
+FILE_WIDTH = 140  # width of the tables in characters if they are not printed on a terminal
+PATIENCE = 10.0  # seconds to wait for the first answer of Redis
 UPDATES, HEATUP = 200, 400
-BUSY = 0.95  # the share of its time from which on something is what limits the others
+BUSY = 0.95  # a part that is busy for at least this share of the time is the limit
 
 
 @dataclass(frozen=True)
 class Experience:
-    """What workers send.
+    """The experience that workers send.
 
-    :param kind: ``vectors`` like CartPole's, or ``frames``: stacks of four of 84x84
+    :param kind: ``vectors``: observations of CartPole's size; ``frames``: stacks of four frames of 84x84
     :param rows: transitions in a chunk
-    :param preset: learns from it; :param level: of its environment
+    :param preset: the preset whose agent learns from the chunks
+    :param level: the level of the preset; None for its default
     :param updates_per_row: updates for each transition
     """
 
@@ -66,7 +68,7 @@ EXPERIENCES = (
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds that a chunk takes at each place which all workers share."""
+    """Seconds for one chunk in each part that all workers share."""
 
     network: float
     redis: float
@@ -76,15 +78,18 @@ class Costs:
 
     @property
     def servers(self) -> dict[str, float]:
-        """Seconds by what serves one chunk after the other."""
+        """Seconds for one chunk in the network, in Redis and in the trainer. Each of them processes one chunk at a
+        time.
+        """
         return {"network": self.network, "Redis": self.redis, "trainer": self.receiving + self.storing + self.learning}
 
 
 def measure(experience: Experience, chunks: int, network: float, framework: Framework) -> tuple[Costs, int]:
-    """(what a chunk costs, its bytes)
+    """Measure the costs of a chunk.
 
-    :param chunks: the number that is sent
-    :param network: bytes a second that arrive at Redis, and as many that leave it
+    :param chunks: number of chunks that are sent
+    :param network: speed of the network to Redis and from Redis, in bytes per second
+    :return: the costs of a chunk, and its size in bytes
     """
     played = columns(experience.kind, experience.rows)
     with tempfile.TemporaryDirectory() as directory:
@@ -100,7 +105,9 @@ def measure(experience: Experience, chunks: int, network: float, framework: Fram
 
 
 def _transport(redis: EmbeddedRedis, played: Any, rows: int, chunks: int) -> tuple[float, float, float]:
-    """Processor seconds of a chunk (in Redis, in the trainer until it is decoded, in its memory)."""
+    """Processor seconds of a chunk: in Redis, for reading and decoding in the trainer, and for storing in the memory of
+    the trainer.
+    """
     connection = Connection(redis.url, redis.password)
     connection.check(PATIENCE)
     assert redis.process is not None
@@ -137,12 +144,12 @@ def _chunk(sender: str, number: int, rows: int, played: Any) -> Chunk:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """The processor time that a process has used."""
+    """The processor time of a process so far, in seconds."""
     return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def seconds_of_an_update(experience: Experience, framework: Framework) -> float:
-    """Seconds of one update of the preset, made as many in a call as the agent does."""
+    """Seconds of one update of the preset. The agent makes many updates in one call, as in training."""
     settings = (
         f"heatup_steps=EnvironmentSteps({HEATUP}); improve_steps=EnvironmentSteps(4); "
         "evaluation_steps=EnvironmentEpisodes(0); agent_params.memory.max_size=(MemoryGranularity.Transitions, 2000)"
@@ -154,20 +161,22 @@ def seconds_of_an_update(experience: Experience, framework: Framework) -> float:
         ).run()  # fmt: skip
         assert isinstance(graph, BasicRLGraphManager)
         updates = graph.get_agent().update_loop
-        float(updates.learn(UPDATES))  # compiles
+        float(updates.learn(UPDATES))  # the first call compiles
+
         began = time.perf_counter()
         float(updates.learn(UPDATES))
         return (time.perf_counter() - began) / UPDATES
 
 
 def simulate(workers: int, seconds_of_a_chunk: float, costs: Costs, chunks: int = 20_000) -> tuple[float, str]:
-    """Chunks a second that the trainer has taken in, and what was busiest.
+    """Simulate workers.
 
-    :param seconds_of_a_chunk: time in which a worker plays one
-    :param chunks: number that is simulated; those of the first half are not counted
+    :param seconds_of_a_chunk: seconds in which a worker plays a chunk
+    :param chunks: number of simulated chunks; only the second half is measured
+    :return: chunks per second, and the part that is the limit: ``network``, ``Redis``, ``trainer`` or ``workers``
     """
     free = dict.fromkeys(costs.servers, 0.0)
-    receipts = [collections.deque([0.0] * WINDOW, WINDOW) for _ in range(workers)]  # when the last chunks were taken in
+    receipts = [collections.deque([0.0] * WINDOW, WINDOW) for _ in range(workers)]  # times of the last chunks
     # workers do not start together
     ready = [(seconds_of_a_chunk * (1 + index / workers), index) for index in range(workers)]
     heapq.heapify(ready)

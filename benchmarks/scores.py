@@ -1,14 +1,15 @@
-"""Scores of presets at the steps that they take, beside the published ones and a peer's: of the tuned ones, and of
-small ones that have no reward to reach.
+"""Measures the scores of presets after their training, and compares them with published scores and another library. The
+presets are the tuned ones, and a few others without a target reward.
 
     python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3] [--framework jax]
 
-trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
-tables and learning curves anew: those of docs/benchmarks.md, and on the page of each algorithm those of the presets
-which the page names.
-Interrupted, it goes on where it was, with the newest checkpoint of the training that was stopped. A score is the mean
-return of 20 episodes after the last step of training, actions without noise. The runs of Coach are kept, so that
-``python -m benchmarks.trained_policies`` can ship their policies.
+This command trains each preset with each seed that has no result yet. Each training is a separate process. Its result
+is added to a file at once. Then the script writes the tables and learning curves: of all presets in docs/benchmarks.md,
+and on the page of each algorithm of the presets that the page names. If the script is interrupted, the next call
+continues with the missing results. It resumes a training that was stopped from its newest checkpoint.
+
+A score is the mean return of 20 episodes after the last step of training, with actions without noise. The runs of Coach
+are kept: ``python -m benchmarks.trained_policies`` takes their policies.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ AIMS = {
     "ExplorationChain_Bootstrapped": 10, "ExplorationChain_CuriousDDQN": 10, "ExplorationChain_UCB": 10,
     "Pendulum_NAF": -200, "CartPole_QR_DQN": 475, "CartPole_TRPO": 475,
 }  # fmt: skip
-# Gymnasium's reward_threshold of each environment. Pendulum has none.
+# Gymnasium's reward_threshold of each environment. Pendulum has none: its number is our choice.
 SOLVED = {
     "CartPole": 475, "Acrobot": -100, "MountainCar": -110, "MountainCarContinuous": 90, "Pendulum": -200,
     "LunarLander": 200, "InvertedPendulum": 950,
 }  # fmt: skip
-# rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
+# from the table of rl-baselines3-zoo: one training of each preset, the mean of hundreds of episodes
 PUBLISHED = {
     "Acrobot_A2C": -83.4, "Acrobot_DQN": -76.6, "Acrobot_PPO": -73.5, "Acrobot_QR_DQN": -69.1, "CartPole_A2C": 500,
     "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "CartPole_TRPO": 500, "HalfCheetah_SAC": 9535,
@@ -80,14 +81,14 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Score:
-    """A training's outcome.
+    """The result of a training.
 
-    :param steps: of the environment, heatup apart
+    :param steps: environment steps, without heatup
     :param score: mean return of ``EPISODES`` episodes after the last step
-    :param curve: [steps, mean return] of each evaluation on the way
+    :param curve: [steps, mean return] of each evaluation during training
     :param seconds: wall time, evaluations included
-    :param day: ``YYYY-MM-DD``
-    :param framework: that Coach's networks were built on
+    :param day: date of the training, ``YYYY-MM-DD``
+    :param framework: the framework of Coach's networks
     """
 
     preset: str
@@ -102,7 +103,7 @@ class Score:
 
 
 class Curve(Callback):
-    """The learning curve of a run, also of one that goes on from a checkpoint.
+    """Records the learning curve of a run, also of a run that was resumed from a checkpoint.
 
     :ivar points: [steps, mean return] of each evaluation
     """
@@ -121,9 +122,9 @@ class Curve(Callback):
 
 
 def train_coach(preset: str, seed: int, framework: Any, experiments: pathlib.Path) -> Score:
-    """Train a preset to its end; a training that was stopped goes on from its newest checkpoint.
+    """Train a preset until its last step. A training that was stopped is resumed from its newest checkpoint.
 
-    :param experiments: directory of runs
+    :param experiments: the directory that contains the directories of the runs
     """
     name, curve = f"{preset}_{framework}_{seed}", Curve()
     runs = (experiments / name).glob("*")
@@ -144,9 +145,9 @@ def train_coach(preset: str, seed: int, framework: Any, experiments: pathlib.Pat
 
 
 def train_peer(preset: str, seed: int) -> Score:
-    """Train Stable-Baselines3 as a tuned preset says, for as many steps.
+    """Train Stable-Baselines3 with the settings of a tuned preset, and for the same number of steps.
 
-    :raises SystemExit: it is told of no settings for that preset
+    :raises SystemExit: if ``sb3_scores.SETTINGS`` has no settings for the preset
     """
     from benchmarks.sb3_scores import SETTINGS, train
 
@@ -158,8 +159,9 @@ def train_peer(preset: str, seed: int) -> Score:
 
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Score]) -> None:
-    """Put the table and the curves of all scores on ``page``, and those of its presets on each page of ``algorithms``
-    with marks."""
+    """Write the table and the curves of all scores on ``page``. On each page in ``algorithms`` that has the marks,
+    write the table and the curves of the presets that the page names.
+    """
     for preset, runs in _by_preset(scores).items():
         curves.write(page.parent, path_of(preset), _lines(preset, runs))
     write_between(page, BEGIN, END, "\n\n".join([table(scores), *pictures(scores)]))
@@ -167,9 +169,9 @@ def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Scor
 
 
 def pictures(scores: Iterable[Score], to_docs: str = "") -> list[str]:
-    """A paragraph that explains the curves, and one for each preset.
+    """Paragraphs for a page: one explains the curves, and one for each preset shows its picture.
 
-    :param to_docs: the way from the page to the directory of the pages
+    :param to_docs: the relative path from the page's directory to ``docs``, for example ``../``
     """
     shown = [
         curves.picture(path_of(preset), _seen(preset, runs), to_docs) for preset, runs in _by_preset(scores).items()
@@ -178,7 +180,7 @@ def pictures(scores: Iterable[Score], to_docs: str = "") -> list[str]:
 
 
 def _seen(preset: str, runs: list[Score]) -> str:
-    """What the picture of a preset shows, in words."""
+    """A description of a preset's picture, for readers who cannot see it."""
     said = []
     for library, name in LIBRARIES.items():
         if own := [one for one in runs if one.library == library]:
@@ -215,9 +217,10 @@ def _mean_score(preset: str, scores: list[Score]) -> float:
 
 
 def table_of_page(named: set[str], scores: list[Score]) -> str:
-    """A row for each preset with scores that a page names, and a line for those which nobody has trained yet.
+    """The text of a page: a table and curves of the named presets with scores, and a line that lists the named presets
+    without scores.
 
-    :param named: what the page names
+    :param named: names on the page
     """
     presets = [preset for preset in measured_presets() if path_of(preset) in named]
     missing = [preset for preset in presets if preset not in {one.preset for one in scores}]
@@ -229,7 +232,7 @@ def table_of_page(named: set[str], scores: list[Score]) -> str:
 
 
 def table(scores: Iterable[Score]) -> str:
-    """A row for each preset and library, and for each framework of Coach."""
+    """A Markdown table with a row for each preset and library. Coach has a row for each framework."""
     groups: dict[tuple[str, str], list[Score]] = {}
     for one in sorted(scores, key=lambda one: (one.preset, one.library, one.seed)):
         groups.setdefault((one.preset, _trainer(one)), []).append(one)
@@ -254,12 +257,12 @@ def _row(preset: str, trainer: str, runs: list[Score]) -> str:
 
 
 def _figure(value: float) -> str:
-    """Four digits, without an exponent."""
+    """The number with four digits, without an exponent."""
     return f"{float(f'{value:.4g}'):.10g}"
 
 
 def aim(preset: str) -> float | None:
-    """The score that a training has to reach; None if the preset has no aim."""
+    """The score that a training must reach (the column "aim"); None if the preset has none."""
     return AIMS.get(preset, SOLVED.get(preset.partition("_")[0]))
 
 
@@ -268,18 +271,21 @@ def _shown(score: float | None) -> str:
 
 
 def _failures(preset: str, scores: list[float]) -> str:
-    """How many of the trainings missed the aim."""
+    """The number of trainings with a score below the aim, as text."""
     wanted = aim(preset)
     return "–" if wanted is None else f"{sum(score < wanted for score in scores)} of {len(scores)}"
 
 
 def _mean_at(part: float, runs: list[Score]) -> float:
-    """The mean of the runs' evaluations nearest to a part of their steps."""
+    """The mean reward of the runs at a step. The evaluation nearest to the step counts.
+
+    :param part: the step, as a share of the run's steps
+    """
     return statistics.mean(min(one.curve, key=lambda point: abs(point[0] - part * one.steps))[1] for one in runs)
 
 
 def read(results: pathlib.Path) -> list[Score]:
-    """The newest outcome of each preset, library and seed."""
+    """The newest result of each preset, library and seed; empty if there is no file."""
     if not results.exists():
         return []
     lines = [Score(**json.loads(line)) for line in results.read_text(encoding="utf-8").splitlines()]
@@ -287,17 +293,17 @@ def read(results: pathlib.Path) -> list[Score]:
 
 
 def measured_presets() -> list[str]:
-    """The names of the presets that have scores: of all tuned ones, and of ``UNTUNED``."""
+    """The names of the presets that this script trains: all tuned presets, and ``UNTUNED``."""
     return sorted([*(path.stem for path in (REPOSITORY / "presets" / "tuned").glob("[A-Z]*.py")), *UNTUNED])
 
 
 def path_of(preset: str) -> str:
-    """A preset's name as ``coach -p`` takes it."""
+    """The name of a preset for ``coach -p``."""
     return preset if preset in UNTUNED else f"tuned/{preset}"
 
 
 def main() -> None:
-    """Train what is missing and write the table; exit with 1 if a training broke."""
+    """Train what has no result yet and write the tables. Exit with code 1 if a training failed."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scores", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -315,7 +321,7 @@ def main() -> None:
     )
     parser.add_argument("--list", type=pathlib.Path, default=LIST, help="file for coach --list (default %(default)s)")
     parser.add_argument("--table", action="store_true", help="train nothing, write the tables and curves")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of a single training
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # this process makes one training
     options = parser.parse_args()
     presets = [name for name in measured_presets() if fnmatch.fnmatch(name, options.only)]
     libraries, seeds = options.libraries.split(","), [int(seed) for seed in options.seeds.split(",")]
@@ -356,4 +362,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit(130)  # the training has saved a checkpoint, and said so
+        sys.exit(130)  # the training has saved a checkpoint and printed a line about it

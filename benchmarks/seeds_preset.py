@@ -1,4 +1,4 @@
-"""The works of several seeds as presets: ``coach -p benchmarks/seeds_preset.py:W13``."""
+"""The works with several seeds, as presets: ``coach -p benchmarks/seeds_preset.py:W13``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The works of several seeds, as whole commands: ``coach --seeds 8``, and eight commands one after the other."""
+"""Runs the works with several seeds as whole commands: ``coach --seeds 8``, or eight successive commands."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SIDES = ("jax", ONE_BY_ONE)
 
 
 def runner(work: Work, side: str) -> Callable[[int], None]:
-    """A function that makes some environment steps of a work, of all seeds together, start and compilation included.
+    """A function that makes environment steps of a work, start and compilation included. The seeds share the steps.
 
-    :param side: ``jax`` trains all seeds in one program, and ``one_by_one`` each with a command of its own
+    :param side: ``jax``: one command trains all seeds in one program; ``one_by_one``: one command for each seed
     """
     commands = [[f"--seed={seed}"] for seed in range(work.seeds)] if side == ONE_BY_ONE else [[f"--seeds={work.seeds}"]]
 

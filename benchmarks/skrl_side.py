@@ -1,4 +1,4 @@
-"""The works in skrl, on PyTorch, with Gymnasium's vectorized CartPole."""
+"""Trains the works of ``benchmarks.works`` with skrl, on PyTorch, with Gymnasium's vectorized CartPole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDLESS = 10**9
 
 
 class _Over(Exception):
-    """Ends the trainer's loop."""
+    """Raised to end the loop of skrl's trainer."""
 
 
 class _Policy(CategoricalMixin, Model):
@@ -57,7 +57,7 @@ def _network(inputs: int, hidden: tuple[int, ...], outputs: int, activation: Any
 
 
 def train(work: Work, tick: Callable[[int], bool]) -> float:
-    """Train until ``tick`` says that it is over. :return: the mean return after that"""
+    """Train until ``tick`` returns True. :return: the mean return after the training"""
     torch.set_num_threads(1)
     simulator = gymnasium.make_vec(work.level, num_envs=work.environments, vectorization_mode="vector_entry_point")
     environment = wrap_env(simulator)
@@ -85,7 +85,7 @@ def train(work: Work, tick: Callable[[int], bool]) -> float:
 
 
 def _parts(work: Work, environment: Any) -> tuple[type, dict[str, Any], Any, int]:
-    """The agent's class, networks and settings, and the rows of its memory."""
+    """The agent's class, its networks, its settings, and the number of rows of its memory."""
     spaces = {
         "observation_space": environment.observation_space, "action_space": environment.action_space, "device": "cpu",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A3C in an environment that takes 10 ms a step: the preset of ``benchmarks.asynchronous``."""
+"""The preset of ``benchmarks.asynchronous``: A3C in an environment with steps of 10 ms."""
 
 import pathlib
 

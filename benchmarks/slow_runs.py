@@ -1,4 +1,4 @@
-"""Distributed runs on CartPole that takes 10 ms a step, their processes started as an orchestrator starts them."""
+"""Distributed runs on CartPole with steps of 10 ms. Their processes are started as by an orchestrator."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WITHOUT_END = (
     f"env_params.level='{LEVEL}'; heatup_steps=EnvironmentSteps(0); evaluation_steps=EnvironmentEpisodes(0); "
     "improve_steps=EnvironmentSteps(10**9)"
 )
-PPO_STEPS = 512  # played with one policy
-WARM_UP = 2 * PPO_STEPS + 32  # steps, in which updates are compiled
+PPO_STEPS = 512  # steps that PPO plays with one policy
+WARM_UP = 2 * PPO_STEPS + 32  # steps that are not measured: updates are compiled in them
 ARGUMENTS = {
     "dqn": ["-p", "CartPole_DQN", "-cp", WITHOUT_END],
     "ppo": [
@@ -32,18 +32,18 @@ ARGUMENTS = {
         f"{WITHOUT_END}; agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps({PPO_STEPS})",
     ],
 }  # fmt: skip
-PATIENCE = 120.0  # seconds, for anything that is waited for
+PATIENCE = 120.0  # the longest time to wait, in seconds
 SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class SlowRun:
-    """A trainer, its workers and a redis-server; the block's end ends them.
+    """A trainer, its workers and a redis-server, for use in ``with``. All processes end with the block.
 
-    :param directory: where everything is written
-    :param algorithm: of ``ARGUMENTS``
+    :param directory: the directory for all files
+    :param algorithm: a key of ``ARGUMENTS``
     :param workers: number of workers
 
-    :ivar workers: the processes of workers by name
+    :ivar workers: the processes of the workers, by their names
     """
 
     def __init__(self, directory: pathlib.Path, algorithm: str, workers: int):
@@ -78,7 +78,7 @@ class SlowRun:
         self._redis.stop()
 
     def start_worker(self, name: str) -> None:
-        """Start one more worker."""
+        """Start another worker with this name."""
         self.workers[name] = self._start(ROLLOUT_PROGRAM, "--name", name)
 
     @property
@@ -91,30 +91,30 @@ class SlowRun:
             return subprocess.Popen(command, stdout=output, stderr=output, env=self._environment())
 
     def _environment(self) -> dict[str, str]:
-        """Modules are compiled once, as in what pip installs."""
+        """Environment variables of the processes. Python compiles each module once, as in an installed package."""
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         return {**inherited, **SETTINGS, "PYTHONPYCACHEPREFIX": str(self._directory / "compiled")}
 
     def stored(self) -> dict[str, int]:
-        """Steps of each worker that the trainer has stored."""
+        """Number of steps that the trainer has stored, by the name of the worker."""
         taken = self._connection.client.hgetall(Keys(RUN).taken)
         return {sender.decode().partition(".")[0]: unpack(account)[1] for sender, account in taken.items()}
 
     def stored_in_all(self) -> int:
-        """Steps that the trainer has stored."""
+        """Number of steps that the trainer has stored, the sum over all workers."""
         return sum(self.stored().values())
 
     def wait_for(self, *workers: str) -> None:
-        """Wait until steps of all these workers have been stored."""
+        """Wait until the trainer has stored steps of each of these workers."""
         self._wait_until(lambda: all(self.stored().get(worker) for worker in workers))
 
     def wait_for_learning(self) -> None:
-        """Wait until all workers play and updates have been compiled."""
+        """Wait until all workers play and the updates are compiled."""
         self.wait_for(*self.workers)
         self._wait_until(lambda: self.stored_in_all() > WARM_UP)
 
     def wait_for_policy(self) -> None:
-        """Wait for the next policy of the trainer."""
+        """Wait until the trainer publishes another policy."""
         before = self._version()
         self._wait_until(lambda: self._version() != before)
 
@@ -122,8 +122,10 @@ class SlowRun:
         return RunState.read(self._connection.client.get(Keys(RUN).state)).version
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
-        """
-        :raises BenchmarkError: a process of the run has ended, or it has not come about in time
+        """Wait for a condition.
+
+        :raises BenchmarkError: if a process of the run has ended, or the condition is not true after ``PATIENCE``
+            seconds
         """
         deadline = time.monotonic() + PATIENCE
         while not condition():
@@ -133,12 +135,12 @@ class SlowRun:
 
 
 def steps_per_second(directory: pathlib.Path, algorithm: str, workers: int, seconds: float) -> float:
-    """Steps of all workers that the trainer stores, and learns from meanwhile.
+    """Steps per second that the trainer stores from all workers while it also learns.
 
-    They are counted from one policy to another, once all workers play and updates are compiled: what the trainer has
-    stored of a policy's steps before it has all of them comes in pieces of up to a second.
+    The measurement begins and ends when the trainer publishes a policy, because between two policies the steps arrive
+    in large pieces. It begins after all workers play and the updates are compiled.
 
-    :param seconds: for which they are counted, at least
+    :param seconds: the shortest duration of the measurement
     """
     with SlowRun(directory, algorithm, workers) as run:
         run.wait_for_learning()
@@ -150,9 +152,9 @@ def steps_per_second(directory: pathlib.Path, algorithm: str, workers: int, seco
 
 
 def seconds_to_first_step(run: SlowRun, name: str) -> float:
-    """Time from the start of one more worker to the moment that the trainer has stored what it played first.
+    """Seconds from the start of another worker until the trainer has stored its first steps.
 
-    That is later than its first step by what a chunk waits for company, a tenth of a second.
+    The first step itself is earlier, because a worker collects steps for a tenth of a second before it sends a chunk.
     """
     began = time.perf_counter()
     run.start_worker(name)
@@ -161,7 +163,9 @@ def seconds_to_first_step(run: SlowRun, name: str) -> float:
 
 
 def megabytes(process: subprocess.Popen) -> tuple[float, float]:
-    """Resident set of a process, and its proportional one, in which pages that processes share count for a part."""
+    """Resident set size (RSS) and proportional set size (PSS) of a process, in MB. In the PSS, a page that n processes
+    share counts for 1/n.
+    """
     lines = pathlib.Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
     kilobytes = {line.split()[0]: int(line.split()[1]) for line in lines[1:]}
     return kilobytes["Rss:"] / 1024, kilobytes["Pss:"] / 1024

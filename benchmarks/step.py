@@ -1,12 +1,13 @@
-"""The functions that one step goes through, by file: ``python -m benchmarks.step [--work W2] [--list]``.
+"""Counts the functions of Coach that one training step calls: ``python -m benchmarks.step [--work W2] [--list]``.
 
-``--work players`` is the step of two DQN agents in one environment, and ``--work checkpoint`` the save of a checkpoint
-of W2. ``--copies`` prints the cost of a step of one copy, without environment and update, for 1 to 1,024 copies.
+The script counts every call of a function of rl_coach in a usual training step: acting, observing, storing, and one
+update. These are the functions that a reader must read to understand a step. For the works of PPO, the script counts
+the calls of one training phase: from the beginning of the graph's ``train`` to its end. A "change of file" is a call of
+a function in another file than the previous call.
 
-Every call of a function of rl_coach in a steady step of training is counted: acting, observing, storing, and one
-update. What a reader has to follow to understand a step is what this prints. For the works of PPO it is one training
-phase, from the beginning of the graph's ``train`` to its end. A change of file is a call of a function that is in
-another file than the function that was called before it.
+``--work players`` counts a step of two DQN agents in one environment. ``--work checkpoint`` counts the saving of a
+checkpoint of W2. ``--copies`` prints the time of a step of one copy, without environment and update, for 1 to 1,024
+copies.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def calls_of(work: str, framework: str) -> list[Call]:
-    """The calls that ``--work`` asks for, in order."""
+    """The calls of a step, a training phase or a save, in order. :param work: the value of ``--work``"""
     if work == "players":
         return most_frequent_step(runner_of_players(framework))
     if work == "checkpoint":
@@ -82,7 +83,7 @@ def runner_of_players(framework: str) -> Callable[[int], None]:
 
 
 def calls_of_a_save(framework: str) -> list[Call]:
-    """The calls of the save of a checkpoint."""
+    """The calls while a checkpoint is saved, in order."""
     graph = graph_of(WORKS["W2"])
     create(graph, framework)
     graph.train_and_act(EnvironmentSteps(200))
@@ -93,7 +94,9 @@ def calls_of_a_save(framework: str) -> list[Call]:
 
 
 def print_costs_of_copies(framework: str) -> None:
-    """Print the microseconds of a step of each copy: PPO's 64 x 64 policy acts in environments that do nothing."""
+    """Print the time of a step of one copy, in microseconds. PPO acts with a 64 x 64 policy in environments that do
+    nothing.
+    """
     level = "benchmarks.null_environment:NullVectorEnvironment"
     for copies in (1, 8, 64, 256, 1024):
         work = replace(WORKS["W16"], environments=copies, rollout=10**9, level=level if copies > 1 else None)
@@ -106,13 +109,17 @@ def print_costs_of_copies(framework: str) -> None:
 
 
 def calls_of_a_step(work: str, framework: str) -> list[Call]:
-    """The calls of a step in which the network acts, in order, from one step of the graph's level to the next: those of
-    the most frequent step, in which no episode begins or ends and the targets have not just been updated."""
+    """The calls of a step of the graph's level in which the network acts, in order. The step is a usual one: no episode
+    begins or ends in it, and the target network is not updated.
+    """
     return most_frequent_step(runner(WORKS[work], framework))
 
 
 def most_frequent_step(run: Callable[[int], None]) -> list[Call]:
-    """See ``calls_of_a_step``."""
+    """The calls of the most frequent kind of step in which the network acts, in order.
+
+    :param run: a function that makes the given number of environment steps
+    """
     run(600)
     acting: collections.Counter[tuple[Call, ...]] = collections.Counter()
     while acting.total() < STEPS_TO_COMPARE:
@@ -122,11 +129,11 @@ def most_frequent_step(run: Callable[[int], None]) -> list[Call]:
 
 
 def calls_of_a_phase(work: str, framework: str) -> list[Call]:
-    """The calls of a training phase, in order, from the beginning of the graph's ``train`` to its end."""
+    """The calls of a training phase, from the beginning of the graph's ``train`` to its end, in order."""
     run = runner(WORKS[work], framework)
     run(2 * WORKS[work].rollout)
     phases: list[list[Call]] = []
-    training = None  # the frame of the outermost ``train``
+    training = None  # the frame of the outermost call of ``train``
 
     def on_event(frame: Any, event: str, call: Call) -> None:
         nonlocal training
@@ -140,11 +147,11 @@ def calls_of_a_phase(work: str, framework: str) -> list[Call]:
             phases[-1].append(call)
 
     _trace(on_event, lambda: run(WORKS[work].rollout))
-    return max(phases, key=len)  # in most steps there is nothing to learn from yet
+    return max(phases, key=len)  # most calls of ``train`` do nothing: no training is due
 
 
 def changes_of_file(calls: list[Call]) -> int:
-    """How often a call is of a function in another file than the call before it."""
+    """Number of calls of a function in another file than the previous call."""
     return sum(file != next_file for (file, _), (next_file, _) in itertools.pairwise(calls))
 
 
@@ -163,11 +170,14 @@ def _step(run: Callable[[int], None]) -> list[Call]:
 
 
 def _trace(on_event: Callable[[Any, str, Call], None], run: Callable[[], None]) -> None:
-    """Run, and give each call and return of a function of rl_coach to ``on_event``, with its frame."""
+    """Call ``run``, and observe the calls of functions of rl_coach.
+
+    :param on_event: called at each call and each return, with the frame, "call" or "return", and the function
+    """
 
     def on_any_event(frame: Any, event: str, argument: Any) -> None:
         path, name = frame.f_code.co_filename, frame.f_code.co_name
-        # comprehensions are functions before Python 3.12 only
+        # ignore comprehensions: before Python 3.12, they are functions
         if event in ("call", "return") and path.startswith(ROOT) and not name.startswith("<"):
             name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else name
             on_event(frame, event, (path[len(ROOT) + 1 :], name))
@@ -180,7 +190,9 @@ def _trace(on_event: Callable[[Any, str, Call], None], run: Callable[[], None]) 
 
 
 def longest_classes(count: int = 6) -> list[tuple[str, int, int]]:
-    """The longest classes that a run has loaded: name, lines, methods and properties of their own."""
+    """The longest classes of the loaded modules: name, number of lines, and number of methods and properties without
+    inherited ones.
+    """
     found = {}
     for name, module in list(sys.modules.items()):
         if name.startswith("rl_coach."):
@@ -190,7 +202,7 @@ def longest_classes(count: int = 6) -> list[tuple[str, int, int]]:
                         inspect.isfunction(m) or isinstance(m, (property, staticmethod, classmethod))
                         for m in vars(cls).values()
                     )
-                    with contextlib.suppress(OSError):  # a class that a call made has no lines
+                    with contextlib.suppress(OSError):  # a class that a function call has created has no source lines
                         found[f"{name}.{cls.__name__}"] = (len(inspect.getsourcelines(cls)[0]), methods)
     longest = sorted(found.items(), key=lambda item: item[1], reverse=True)[:count]
     return [(name, lines, methods) for name, (lines, methods) in longest]

@@ -1,7 +1,8 @@
-"""Straight loops in JAX, as PureJaxRL (Lu et al. 2022) writes them: an algorithm and an environment of gymnax in one
-function, and nothing else. They show what a compiled loop costs where nobody asks for signals, filters or checkpoints.
+"""Trains the works of ``benchmarks.works`` with plain loops in JAX, as in PureJaxRL (Lu et al. 2022): one function has
+the algorithm and an environment of gymnax. Such a loop has no signals, filters or checkpoints, so it shows the highest
+speed of a compiled loop.
 
-Networks, sizes, minibatches and optimizers are those of Coach's side of the same work.
+Networks, sizes, minibatches and optimizers are the same as in Coach's training of the same work.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ TARGET_PERIOD, EPSILON_STEPS, LAST_EPSILON = 100, 1_000, 0.01
 
 
 class StraightLoop:
-    """Makes some environment steps of a work, training included.
+    """The training of a work. Each call makes some environment steps and the training that is due.
 
-    :raises ImportError: gymnax is not installed, or there is no such loop here
+    :raises ImportError: if gymnax is not installed, or this module has no loop for the work
     """
 
     def __init__(self, work: Work):
@@ -46,7 +47,7 @@ class StraightLoop:
         self._carry = jax.block_until_ready(self._many(self._carry, -(-steps // self._steps)))
 
     def mean_return(self) -> float:
-        """That of the episodes which have ended since the last time."""
+        """The mean return of the episodes that have ended since the previous call of this function."""
         totals = self._carry["copies"]["totals"]
         known, self._known = self._known, np.array([totals["returns"], totals["ended"]])
         returns, ended = self._known - known
@@ -54,7 +55,7 @@ class StraightLoop:
 
 
 class _Copies:
-    """Copies of an environment, with the returns and lengths of their episodes, as in PureJaxRL's ``LogWrapper``."""
+    """Copies of an environment. They sum the rewards and steps of each episode, like PureJaxRL's ``LogWrapper``."""
 
     def __init__(self, environment: Any, params: Any, count: int):
         self._reset = jax.vmap(partial(environment.reset, params=params))
@@ -74,7 +75,7 @@ class _Copies:
         return {"observations": observations, "states": states, "totals": totals}
 
     def step(self, key: Any, copies: dict[str, Any], actions: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The copies after a step, and what was played."""
+        """Make a step. :return: the copies after the step, and the columns of the step, one row for each copy"""
         following, states, rewards, terminated, truncated, info = self._step(
             jax.random.split(key, self.count), copies["states"], actions
         )

@@ -1,6 +1,6 @@
-"""Pictures of a run in a terminal: ``python -m benchmarks.terminal_picture`` writes those that the README shows.
+"""Writes the pictures of a run in a terminal that the README shows: ``python -m benchmarks.terminal_picture``.
 
-The program runs in a pseudo-terminal; the pictures are what stands on it, while it trains and at its end.
+The run uses a pseudo-terminal. One picture shows this terminal during training, the other one at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMAGES = pathlib.Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
 def main() -> None:
-    """Run, and write ``run.svg`` and ``run-end.svg``."""
+    """Run ``COMMAND``, and write ``run.svg`` and ``run-end.svg``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", type=pathlib.Path, default=IMAGES, help="where to write (default: %(default)s)")
     directory = parser.parse_args().directory
@@ -40,9 +40,9 @@ def main() -> None:
 
 
 def write(shown: Terminal, path: pathlib.Path, hidden: str = "") -> None:
-    """Write what stands on a terminal as SVG.
+    """Write the contents of a terminal as an SVG file.
 
-    :param hidden: a path that says nothing to a reader
+    :param hidden: a path that the picture replaces by ``~``; empty for none
     """
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text(f"$ {' '.join(COMMAND)}", style="bold"))
@@ -57,7 +57,7 @@ def write(shown: Terminal, path: pathlib.Path, hidden: str = "") -> None:
 
 
 def style_of(character: pyte.screens.Char) -> str:
-    """A character's style as ``rich`` names it."""
+    """The style of a character, in the syntax of ``rich``."""
     colour = {"default": "", "brown": "yellow"}.get(character.fg, character.fg)
     return f"{'bold ' if character.bold else ''}{colour}"
 

@@ -1,9 +1,10 @@
-"""Wall time of presets with rollout workers, from the start of the command until an evaluation has a mean return.
+"""Measures the wall time until a preset reaches a mean return, with rollout workers. The time begins with the command.
 
 ``python -m benchmarks.time_to_return --workers 4 --reward 475``
 
-Each preset is evaluated after 2,000 steps with 10 episodes. A run that does not reach the return within ``--minutes``
-counts as not reached. Measure on a machine without other work.
+An evaluation of 10 episodes follows after every 2,000 steps. The time ends when an evaluation has the mean return. If
+no evaluation reaches this return within ``--minutes``, the table shows "not reached". Measure on a machine without
+other work.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ SETTINGS = (
 
 
 def seconds_to_return(preset: str, seed: int, args: argparse.Namespace) -> float | None:
-    """The time until the first evaluation with the mean return; None if ``minutes`` pass before.
+    """Seconds until the first evaluation with the mean return; None if the run takes longer than ``args.minutes``.
 
-    :param args: the arguments of the command
-    :raises SystemExit: the run ended by itself, so it failed
+    :param args: the arguments of the command line
+    :raises SystemExit: if the run ended before the time limit, because of an error
     """
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "rl_coach.coach", "-p", preset, "-f", args.framework, "-ep", directory, "-ns"]
@@ -51,7 +52,7 @@ def seconds_to_return(preset: str, seed: int, args: argparse.Namespace) -> float
 
 
 def main() -> None:
-    """Measure each preset with each seed in turn, and print a table."""
+    """Measure each preset with each seed, one after the other, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.time_to_return", description=__doc__)
     parser.add_argument("presets", nargs="*", default=PRESETS)
     parser.add_argument("--workers", type=int, default=4)

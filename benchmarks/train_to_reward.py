@@ -1,7 +1,12 @@
-"""Train one preset with one seed until it reaches its reward: ``python -m benchmarks.train_to_reward CartPole_DQN 0``.
+"""Trains a preset with one seed until it reaches its target reward.
 
-Exits with 0 if it does, 3 if the episodes that it may take pass first, 77 if its environment is not installed; with 1,
-as Python does, if training breaks. A third argument names a file to which the outcome is added as a line of JSON.
+``python -m benchmarks.train_to_reward CartPole_DQN 0`` trains with seed 0. A third argument names a file: the result is
+added to this file as a line of JSON. The exit codes are:
+
+0     the preset has reached its target reward
+1     the training failed with an error
+3     the preset has reached its limit of episodes first
+77    the environment is not installed
 """
 
 from __future__ import annotations
@@ -31,15 +36,15 @@ WINDOW = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """A preset's training with one seed.
+    """The result of a preset's training with one seed.
 
-    :param threshold: the reward that it must reach
-    :param limit: the episodes that it may take
-    :param reward: the mean of the last ``WINDOW`` evaluations, or of as many as there were
-    :param episodes: those of heatup and training, of the first worker where there are several
+    :param threshold: the target reward
+    :param limit: the largest number of episodes
+    :param reward: the mean of the last ``WINDOW`` evaluations, or of all evaluations if there were fewer
+    :param episodes: number of episodes of heatup and training; with several workers, of the first worker
     :param seconds: wall time, evaluations included
-    :param day: ``YYYY-MM-DD``
-    :param curve: [episodes so far, mean reward] of each evaluation; empty where it was not kept
+    :param day: date of the training, ``YYYY-MM-DD``
+    :param curve: [episodes so far, mean reward] of each evaluation; empty if it was not recorded
     """
 
     preset: str
@@ -55,7 +60,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The outcome for people."""
+        """The result as a line of text."""
         outcome = "reached" if self.is_reached else "did NOT reach"
         return (
             f"{self.preset}, seed {self.seed}: {outcome} {self.threshold:g} in {self.episodes} episodes, "
@@ -64,30 +69,32 @@ class Outcome:
 
 
 class Finished(Exception):
-    """The question is answered."""
+    """Raised to end a training when its result is known."""
 
 
 def reaches(rewards: list[float], threshold: float) -> bool:
-    """True if the mean of the last ``WINDOW`` evaluations has come to ``threshold``.
+    """Return True if the mean of the last ``WINDOW`` evaluations is at least ``threshold``.
 
-    Evaluations that are missing in the window count as 0 where that makes it harder: where rewards are positive, a
-    lucky first evaluation is no success.
+    With fewer evaluations, the missing ones count as 0 if this lowers the mean. So one lucky first evaluation with a
+    positive reward is not enough.
     """
     last = rewards[-WINDOW:]
     return bool(last) and min(sum(last) / WINDOW, sum(last) / len(last)) >= threshold
 
 
 def episodes_of(graph_manager: Any) -> int:
-    """The episodes of heatup and training, which a preset's limit counts; of a data set, each pass over it as one."""
+    """The number of episodes that counts for a preset's limit: episodes of heatup and training, and passes over a data
+    set.
+    """
     counters = graph_manager.total_steps_counters
     played = sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
     return int(played + graph_manager.improvement.epochs)
 
 
 def watch(graph_manager: Any) -> list[tuple[int, float]]:
-    """After every evaluation look at its mean reward, and raise ``Finished`` once the outcome is known.
+    """Check the mean reward after every evaluation, and raise ``Finished`` when the result is known.
 
-    :return: episodes so far and reward of each evaluation; the list grows
+    :return: [episodes so far, mean reward] of each evaluation; the list grows during training
     """
     validation = graph_manager.preset_validation_params
     evaluate = graph_manager.evaluate
@@ -110,7 +117,7 @@ def _rewards(curve: Curve) -> list[float]:
 
 
 def outcome_of(preset: str, seed: int, validation: Any, curve: Curve, episodes: int, seconds: float) -> Outcome:
-    """The outcome of a training that has ended, and says it."""
+    """The result of a training that has ended. Also print it."""
     rewards = _rewards(curve)
     last = rewards[-WINDOW:]
     is_reached = any(reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1))
@@ -131,7 +138,9 @@ def outcome_of(preset: str, seed: int, validation: Any, curve: Curve, episodes: 
 
 
 def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
-    """As ``train``, with as many workers as the preset names; evaluations and episodes are the first worker's."""
+    """Like ``train``, with the number of workers that the preset names. Evaluations and episodes of the first worker
+    count.
+    """
     validation = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
     command = [sys.executable, "-m", "rl_coach.coach", "-p", preset, "-ep", directory, "--seed", str(seed), "-ns"]
     command += ["-n", str(validation.num_workers)]
@@ -156,7 +165,7 @@ def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
 
 
 def first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]:
-    """The curve of the first worker so far, and the number of its episodes."""
+    """[episodes so far, mean reward] of each evaluation of the first worker, and the number of its episodes."""
     for path in directory.rglob("worker_0.*.csv"):
         with open(path, newline="") as file:
             rows = list(csv.DictReader(file))
@@ -166,7 +175,7 @@ def first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]
 
 
 def train(preset: str, seed: int, experiment_path: str) -> Outcome:
-    """Train ``preset`` with this seed until it reaches its reward or its episodes have passed. Says so, too."""
+    """Train with one seed until the preset reaches its target reward or its limit of episodes, and print the result."""
     validation: Any = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
     if validation.num_workers > 1:
         return train_with_workers(preset, seed, experiment_path)
@@ -183,7 +192,7 @@ def train(preset: str, seed: int, experiment_path: str) -> Outcome:
 
 
 def main(preset: str, seed: str, results: str | None = None) -> int:
-    """:return: the exit code"""
+    """Train, and write the result. :return: the exit code"""
     with tempfile.TemporaryDirectory() as directory:
         try:
             outcome = train(preset, int(seed), directory)

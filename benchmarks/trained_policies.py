@@ -1,13 +1,16 @@
-"""The trained policies that come with Coach: taken from finished runs, played, and put on the pages.
+"""Takes trained policies from finished runs, evaluates them, and writes their tables and videos for the pages.
 
     python -m benchmarks.trained_policies EXPERIMENT ...
 
-writes the policy of each run's newest checkpoint, with ``--best`` that of its best evaluation, to
-``presets/policies``, plays 100 other episodes with it, and notes in ``policies.json`` the run that it comes from and
-the mean reward. A policy of more than 200 kB gets weights of half precision or, if it is still larger, of eight bits;
-one that is too large even then belongs on a repository of the Hub (``coach push``). A video shows one of the episodes.
-Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos`` films all
-policies again.
+This command writes the policy of each run's newest checkpoint to ``presets/policies``. With ``--best``, it writes the
+policy of the best evaluation. It plays 100 episodes with the policy, and records the run and the mean reward in
+``policies.json``. It also writes a video of one episode, and the tables on the pages of algorithms.
+
+The largest size of a policy is 200 kB. The weights of a larger policy are stored in half precision, or in eight bits if
+half precision is not small enough. If eight bits are not small enough, upload the policy to a repository of the Hugging
+Face Hub (``coach push``).
+
+``--table`` writes only the tables. ``--videos`` writes the videos of all policies again.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ DIRECTORY = REPOSITORY / "presets" / "policies"
 LARGEST = 200_000
 EPISODES = 100
 FIRST_SEED = 10_000
-FILMED_SEED = 10_031  # the pendulum hangs at first
+FILMED_SEED = 10_031  # in this episode, the pendulum hangs down at the beginning
 VIDEOS = REPOSITORY / "docs" / "images" / "policies"
 FRAMES, STEPS_PER_FRAME, WIDTH, COLOURS, MILLISECONDS = 100, 2, 200, 16, 50
 BEGIN, END = "<!-- trained policies -->", "<!-- end of trained policies -->"
@@ -48,7 +51,7 @@ HEADER = "| trained policy | mean reward | run | an episode |\n|---|---|---|---|
 
 
 def main() -> None:
-    """Take the policies of these runs, and write the tables."""
+    """Write the policies of the given runs, and the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trained_policies", description=__doc__)
     parser.add_argument("experiments", metavar="EXPERIMENT", nargs="*", type=pathlib.Path, help="finished runs")
     parser.add_argument("--best", action="store_true", help="take the checkpoint of each run's best evaluation")
@@ -75,17 +78,19 @@ def _write_index(known: dict[str, dict[str, Any]]) -> None:
 
 
 def read_index() -> dict[str, dict[str, Any]]:
-    """What is known of each policy, by its preset; empty before the first."""
+    """The contents of ``policies.json``: the record of each policy, by the name of its preset; empty if there is no
+    file.
+    """
     path = DIRECTORY / INDEX_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def ship(experiment: pathlib.Path, is_best: bool) -> tuple[str, dict[str, Any]]:
-    """Write the policy of a run, and play with it.
+    """Write the policy of a run, and evaluate it.
 
-    :param is_best: the policy of the best evaluation, not the newest one
-    :return: the name of its preset, and what is to be noted
-    :raises SystemExit: it is too large, or its run is not one of a tuned preset
+    :param is_best: True: take the policy of the best evaluation. False: take the newest policy
+    :return: the name of the preset, and the record for ``policies.json``
+    :raises SystemExit: if the policy is too large, or the run did not train a tuned preset
     """
     arguments = record.read(str(experiment))["arguments"]
     name = str(arguments["preset"])
@@ -119,7 +124,7 @@ def ship(experiment: pathlib.Path, is_best: bool) -> tuple[str, dict[str, Any]]:
 
 
 def in_half_precision(model: bytes) -> bytes:
-    """An ONNX model that keeps its weights as float16 and computes in float32."""
+    """An ONNX model with weights that are stored as float16. It computes in float32."""
 
     def pack(name: str, values: np.ndarray) -> tuple[dict[str, np.ndarray], onnx.NodeProto]:
         half = f"{name}_half"
@@ -130,11 +135,11 @@ def in_half_precision(model: bytes) -> bytes:
 
 
 def in_eight_bits(model: bytes) -> bytes:
-    """An ONNX model that keeps its large matrices as integers of eight bits, with a scale for each output of a layer,
-    and computes in float32.
+    """An ONNX model with large matrices that are stored as integers of eight bits, with a scale for each output of a
+    layer. It computes in float32.
 
-    Matrices with less than a tenth of the largest one's weights stay as they are: the first and last layer have few
-    weights, and half of the error of actions would come from them.
+    A matrix with fewer weights than a tenth of the largest matrix does not change. So the first and the last layer do
+    not change: they have few weights, but would cause half of the error of the actions.
     """
 
     def pack(name: str, values: np.ndarray) -> tuple[dict[str, np.ndarray], onnx.NodeProto]:
@@ -152,10 +157,11 @@ def _with_packed_weights(
     pack: Callable[[str, np.ndarray], tuple[dict[str, np.ndarray], onnx.NodeProto]],
     least_share: float = 0.0,
 ) -> bytes:
-    """An ONNX model with other arrays in the place of each matrix, and nodes before all others that make it of them.
+    """An ONNX model in which other arrays replace each matrix. New nodes at the beginning compute the matrices from the
+    arrays.
 
-    :param pack: gives the arrays by their names, and the node, for the name and the values of a matrix
-    :param least_share: how many weights a matrix must have, as a share of those of the largest one
+    :param pack: a function from the name and the values of a matrix to the arrays, by their names, and the node
+    :param least_share: the smallest number of weights of a replaced matrix, as a share of the largest matrix's number
     """
     parsed = onnx.load_from_string(model)
     least = least_share * max(numpy_helper.to_array(weight).size for weight in parsed.graph.initializer)
@@ -177,7 +183,7 @@ def _with_packed_weights(
 
 
 def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> float:
-    """Mean return of a policy in its preset's environment, with the best action in each step."""
+    """The mean return of a policy in the environment of its preset, with actions without noise."""
     policy, environment = Policy.load(folder), _environment(preset)
     returns = [sum(rewards(policy, environment, FIRST_SEED + episode)) for episode in range(episodes)]
     environment.close()
@@ -185,7 +191,7 @@ def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> 
 
 
 def rewards(policy: Policy, environment: gym.Env, seed: int) -> Iterator[float]:
-    """Play an episode. :return: the reward of each step, after it"""
+    """Play an episode, and yield the reward after each step."""
     observation, _ = environment.reset(seed=seed)
     policy.reset()
     is_over = False
@@ -201,7 +207,7 @@ def _environment(preset: str, render_mode: str | None = None) -> gym.Env:
 
 
 def film(preset: str) -> None:
-    """Write the video of one of a policy's episodes, of its first ``FRAMES * STEPS_PER_FRAME`` steps."""
+    """Write a video (GIF) of the first ``FRAMES * STEPS_PER_FRAME`` steps of an episode of a policy."""
     policy, environment = Policy.load(DIRECTORY / _short(preset)), _environment(preset, "rgb_array")
     frames = []
     for _ in itertools.islice(rewards(policy, environment, FILMED_SEED), 0, FRAMES * STEPS_PER_FRAME, STEPS_PER_FRAME):
@@ -219,7 +225,7 @@ def _short(preset: str) -> str:
 
 
 def table(known: dict[str, dict[str, Any]]) -> str:
-    """A row for each policy; empty without any."""
+    """A Markdown table with a row for each policy; empty if there are no policies."""
     rows = [
         f"| `coach fetch {name}` | {entry['mean_reward']:,.6g} in {entry['episodes']} episodes "
         f"| `{entry['run']['command']}`, {entry['run']['day']}{_of_run(entry['run'])} "

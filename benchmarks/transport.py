@@ -1,7 +1,9 @@
-"""Experience on its way from a process that plays to a replay memory: Coach 1.0.1's way, chunks, and bare streams.
+"""Measures the transport of transitions from one process to the replay memory of another process, in three ways: the
+method of Coach 1.0.1, chunks, and bare streams.
 
-A sender in a process of its own sends the same transitions over and over, as fast as it gets receipts; nobody plays.
-Every way ends in the same replay memory, but for bare streams, whose bytes nobody looks at.
+A separate process sends the same transitions again and again, as fast as possible. No agent plays. The receiver stores
+the transitions in a replay memory. With bare streams, the receiver only counts the transitions, and does not decode
+their bytes.
 """
 
 from __future__ import annotations
@@ -28,21 +30,21 @@ from rl_coach.memories.outgoing import OutgoingMemory
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 
 RUN, CHANNEL, BARE_STREAM, BARE_GROUP = "benchmark", "transitions", "bare", "readers"
-WINDOW = 4  # chunks that are on their way, as in an asynchronous run
+WINDOW = 4  # the largest number of chunks that are not confirmed, as in an asynchronous run
 CAPACITY = 20_000
 WARM_UP = 0.5  # seconds
-PATIENCE = 10.0  # seconds, for the first answer of Redis
+PATIENCE = 10.0  # seconds to wait for the first answer of Redis
 
 Source = tuple[str, str]
-"""Address and password of a Redis."""
+"""The address and the password of a redis-server."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of transitions into a replay memory.
+    """A way to send transitions to a replay memory.
 
-    :param send: sends until the event is set
-    :param receive: gives the number of transitions that have been stored since the last time, again and again
+    :param send: a function that sends until the event is set
+    :param receive: a function that yields the number of transitions that were stored since the previous number
     """
 
     send: Callable[[Source, str, int, Event], None]
@@ -50,12 +52,12 @@ class Way:
 
 
 def transitions(kind: str, count: int) -> list[Transition]:
-    """``vectors`` like CartPole's, or ``frames``: stacks of four of 84x84."""
+    """Transitions to send. :param kind: ``vectors``: CartPole's sizes; ``frames``: stacks of four frames of 84x84"""
     return [as_transition(step) for step in (vector_steps(count) if kind == "vectors" else frame_steps(count, -1))]
 
 
 def columns(kind: str, rows: int) -> Batch:
-    """A chunk as the memory of a worker gives it."""
+    """The columns of a chunk, from the memory of a worker."""
     memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
     for transition in transitions(kind, rows):
         memory.store(transition)
@@ -92,7 +94,7 @@ def receive_pickles(connection: Connection) -> Iterator[int]:
         yield int(message is not None)
 
 
-# Chunks, by both ends of the product's stream
+# Chunks, sent and received by the classes of distributed runs
 
 
 def send_chunks(source: Source, kind: str, rows: int, ends: Event) -> None:
@@ -125,7 +127,7 @@ def receive_chunks(connection: Connection) -> Iterator[int]:
         yield played.steps
 
 
-# Bare streams: the bytes of the same chunks, of which nobody makes transitions
+# Bare streams: the bytes of the same chunks, which are not decoded
 
 
 def send_bare(source: Source, kind: str, rows: int, ends: Event) -> None:
@@ -162,10 +164,10 @@ BARE = Way(send_bare, receive_bare)
 
 
 def rate(way: Way, kind: str, rows: int, seconds: float) -> float:
-    """Transitions a second from one sender to one replay memory, over a redis-server of their own.
+    """Transitions per second from one sender to one replay memory, over a new redis-server.
 
     :param rows: transitions in a chunk
-    :param seconds: for which they are counted
+    :param seconds: duration of the measurement
     """
     with tempfile.TemporaryDirectory() as directory:
         redis = EmbeddedRedis(directory)
@@ -201,7 +203,7 @@ def _wait_for_first(arriving: Iterator[int], sender: Any) -> None:
 
 
 def _count(arriving: Iterator[int], seconds: float) -> float:
-    """Transitions a second, for so many seconds."""
+    """Transitions per second, measured for ``seconds``."""
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
         count += next(arriving)
@@ -209,7 +211,7 @@ def _count(arriving: Iterator[int], seconds: float) -> float:
 
 
 def gathering_rate(kind: str, rows: int, seconds: float) -> float:
-    """Transitions a second into a worker's memory, and out of it as a chunk ready to be sent."""
+    """Transitions per second that a worker can store in its memory and encode as chunks, without sending."""
     played = transitions(kind, rows)
     memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
     began, count = time.perf_counter(), 0

@@ -1,8 +1,8 @@
-"""Speed of this checkout against that of another, such as the commit before a change.
+"""Compares the speed of this checkout with the speed of another, for example of the commit before a change.
 
-``git worktree add ../before COMMIT``, then ``python -m benchmarks.versus ../before W2 W4``. Both run at the same time,
-but only one works at any moment: they take turns of a fraction of a second, so that what else the machine does falls on
-both alike. The quartiles of the ratios say how far to trust their median.
+Use ``git worktree add ../before COMMIT``, then ``python -m benchmarks.versus ../before W2 W4``. Each checkout runs in a
+process. The processes take turns of half a second, so other work of the machine slows both equally. The table shows the
+median and the quartiles of the ratios: if the quartiles are far apart, the median is not reliable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.works import WORKS
 
 SECONDS_A_TURN = 0.5
 WARM_UP_TURNS = 3
-# given as text: the other checkout's benchmarks are as old as it is
+# a text, because the other checkout may not have this module
 SIDE = """
 import json, sys, time
 from benchmarks.coach_side import runner
@@ -42,16 +42,16 @@ for line in sys.stdin:
 
 @dataclass
 class Turn:
-    """Seconds that a turn took: of all processors, and on the clock."""
+    """The processor time (the sum over all cores) and the wall time of a turn, in seconds."""
 
     processor: float
     wall: float
 
 
 class Side:
-    """A process of one checkout that makes steps of a work when told to.
+    """A process of one checkout. Each call of ``turn`` makes some steps of a work.
 
-    :raises SystemExit: it ended before it was ready
+    :raises SystemExit: if the process has ended before it was ready
     """
 
     def __init__(self, checkout: pathlib.Path, work: str, framework: str):
@@ -63,7 +63,7 @@ class Side:
         self._answer()
 
     def turn(self, steps: int) -> Turn:
-        """Make that many steps."""
+        """Make ``steps`` environment steps. :return: the times of this turn"""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{steps}\n")
         self._process.stdin.flush()
@@ -72,7 +72,7 @@ class Side:
     def _answer(self) -> list[float]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        while line and line[0] not in '["':  # what the run itself prints
+        while line and line[0] not in '["':  # ignore the lines that the run prints
             line = self._process.stdout.readline()
         if not line:
             sys.exit(f"{self._process.args}: ended with {self._process.wait()}")
@@ -85,7 +85,7 @@ class Side:
 
 
 def compare(work: str, other: pathlib.Path, framework: str, rounds: int) -> tuple[list[Turn], list[Turn], int]:
-    """The turns of the other checkout, those of this one, and the steps of each."""
+    """The turns of the other checkout, the turns of this checkout, and the number of steps in a turn."""
     here = pathlib.Path(__file__).parents[1]
     sides = [Side(checkout, work, framework) for checkout in (other, here)]
     try:
@@ -101,14 +101,14 @@ def compare(work: str, other: pathlib.Path, framework: str, rounds: int) -> tupl
 
 
 def _steps_a_turn(work: str, sides: list[Side]) -> int:
-    """As many as take about ``SECONDS_A_TURN``; whole rollouts where the work learns from those."""
+    """The number of steps that take about ``SECONDS_A_TURN``; for PPO and A2C a multiple of the rollout."""
     unit = WORKS[work].rollout if WORKS[work].algorithm in ("ppo", "a2c") else 20
     slowest = max(side.turn(unit).wall for side in sides)
     return unit * max(1, round(SECONDS_A_TURN / slowest))
 
 
 def main() -> None:
-    """Compare, and print a table."""
+    """Compare the checkouts on each work, and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.versus", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The pieces of work that are measured, as plain settings that each library builds its own agent from."""
+"""The works that the benchmarks measure. A work is a list of settings. Each library makes its agent from them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """One agent in one environment.
+    """The settings of a training: one agent in one environment.
 
     :param algorithm: ``null``, ``dqn``, ``qr_dqn``, ``ppo``, ``a2c``, ``sac``, ``ddpg`` or ``td3``
     :param level: the Gymnasium id; None for an environment that does nothing
     :param hidden: the units of each hidden layer
     :param batch_size: transitions in one update
     :param steps: environment steps that are timed
-    :param warm_up: environment steps before that, in which everything is compiled
+    :param warm_up: environment steps before the timed ones; everything is compiled in them
     :param steps_per_update: environment steps for each update of agents with a replay memory
     :param environments: copies of the environment that are stepped together
-    :param rollout: environment steps, of all copies together, that PPO and A2C learn from at a time
-    :param epochs: of PPO
-    :param memory: transitions that a replay memory holds
-    :param seeds: runs that are made, each with ``steps / seeds`` steps; see ``seeds_side``
+    :param rollout: environment steps between two training phases of PPO and A2C, the sum over all copies
+    :param epochs: number of epochs in a training phase of PPO
+    :param memory: the largest number of transitions in a replay memory
+    :param seeds: number of runs, each with ``steps / seeds`` steps; see ``seeds_side``
     """
 
     name: str
@@ -40,7 +40,7 @@ class Work:
 
     @property
     def is_cart_pole(self) -> bool:
-        """Whether the environment is CartPole, of Gymnasium or of gymnax."""
+        """True if the environment is CartPole, of Gymnasium or of gymnax."""
         return (self.level or "").endswith("CartPole-v1")
 
 

@@ -14,11 +14,10 @@ _LEVEL = re.compile(r"tests\.conformance\.environment:Logged|your environment")
 _BEGINNING = """\
 # Features that work together
 
-Look up whether two features work together. If they do not, Coach prints one line before the first step and does not
-start the run. The last two tables list these combinations and the line that Coach prints.
+Look up whether two features work together. Coach refuses a run with features that do not work together: it prints one
+line and ends before the first step. The last two tables list the refused combinations and this line.
 
-The features are divided into axes. Each value of an axis is a feature. Values that contain a comma have quotation
-marks:
+The first table lists the features. An axis is a kind of feature, and a value is one feature of this kind:
 
 | axis | values |
 |---|---|
@@ -26,19 +25,27 @@ marks:
 
 | value | meaning |
 |---|---|
-| way | how the agent gets its experience |
 | memory: own | the default memory of the agent |
-| memory: list | the list of transitions on the page [Memories](memories.md#your-own-memory) |
+| memory: list | a user's memory: the example of the page [Memories](memories.md#your-own-memory) |
 | filters: with state | a user's filter that remembers the last observation |
+| actions: Discrete with start | a `Discrete` space with actions from 5 to 7 |
+| actions: one-sided Box | a `Box` with lower bounds of 0 and no upper bounds |
+| actions: masked | discrete actions with an action mask |
+| way: 3 copies | [several copies](several_environments.md) of the environment, with this vectorization |
+| way: compiled | a [compiled loop](compiled_loops.md) |
+| way: -n 2, -dc -n 2 | two [workers](distributed.md), with these flags |
 | way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
 | way: two players | [two agents in one environment](several_agents.md) |
 | way: recorded data | [learning from data](batch_rl.md) |
+| extra: kill and resume | the run is killed and resumed |
+| extra: export and act | the policy is exported, and the exported policy acts |
+| extra: two seeds | two runs with different seeds end with different weights |
 
-`make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach
-prints a line and does not start the run, or the agent learns from exactly the values that the environment has logged.
-The agents {alone} have other tests.
+`make conformance` tests every pair of values in {cells} short runs. Either Coach refuses the run, or the agent learns
+from exactly the data that the environment has logged. Other tests cover the agents {alone}.
 
-Many rows list several agents or values. In such a row, the printed line names only the first of them.
+Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
+comma. The message is an example, with the names of the first agent and the first values of the row.
 """
 
 
@@ -57,9 +64,7 @@ def text() -> str:
         ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
     ):
-        parts.append(
-            f"\n## {title}\n\n{heads}| values | the line that Coach prints |\n{'|---' if heads else ''}|---|---|\n"
-        )
+        parts.append(f"\n## {title}\n\n{heads}| values | message of Coach |\n{'|---' if heads else ''}|---|---|\n")
         parts += [f"{row}\n" for row in rows(chosen)]
     return "".join(parts)
 
