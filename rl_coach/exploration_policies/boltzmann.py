@@ -24,7 +24,8 @@ COLDEST = 1e-30
 class BoltzmannParameters(ExplorationParameters):
     """A softmax over the actions' values.
 
-    :ivar temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform; must be set
+    :ivar temperature_schedule: the temperature, which must be set. Near 0, the policy is greedy; with a large
+        temperature, it is uniform
     """
 
     constraints = {"temperature_schedule": schedule(number(above=0))}
@@ -39,7 +40,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     """Draws an action with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
 
     :param action_space: discrete
-    :param temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform
+    :param temperature_schedule: the temperature. Near 0, the policy is greedy; with a large temperature, it is uniform
     """
 
     episode_attributes = ()

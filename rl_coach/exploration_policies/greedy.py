@@ -23,7 +23,7 @@ class GreedyParameters(ExplorationParameters):
 
 
 class Greedy(ExplorationPolicy):
-    """The discrete action of the highest value, ties broken at random, or the mean of continuous ones."""
+    """Chooses the discrete action with the highest value, or the continuous mean. Ties are broken at random."""
 
     episode_attributes = ()
 

@@ -62,7 +62,7 @@ class OUProcess(ContinuousActionExplorationPolicy):
         self.state = np.zeros(tuple(self.action_space.shape))
 
     def noise(self) -> np.ndarray:
-        """[D], the process one step on."""
+        """Advance the process by one step and return its value, [D]."""
         pull = self.theta * (self.mu - self.state) * self.dt
         shake = self.sigma * np.sqrt(self.dt) * self.rng.standard_normal(self.state.shape)
         self.state = self.state + pull + shake

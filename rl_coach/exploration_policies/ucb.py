@@ -44,7 +44,7 @@ class UCB(EGreedy):
     :param architecture_num_q_heads: number of Q heads of the network
     :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the standard deviation over the heads at the last action that was not random
-    :ivar last_action_values: [A], the values that this action was chosen by
+    :ivar last_action_values: [A], the values from which this action was chosen
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)

@@ -57,7 +57,7 @@ def doubly_robust(
 
     It is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
 
-    :param log_ratios: [N], as ``rewards`` and ``actions``
+    :param log_ratios: [N]; ``rewards`` and ``actions`` are [N] too
     :param probabilities: [N, A] of the target policy
     :param modelled_rewards: [N, A]
     """
@@ -98,7 +98,7 @@ def per_decision_importance_sampling(
 def weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Mean return with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
+    """The mean return, with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
 
     :return: NaN if the target policy has probability 0 for each episode
     """
@@ -108,7 +108,8 @@ def weighted_importance_sampling(
 def per_decision_weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """The sum over steps of weighted means of their rewards (Thomas 2015, section 3.9).
+    """The sum over steps t of the weighted mean, over the episodes, of the discounted rewards at step t (Thomas 2015,
+    section 3.9).
 
     :return: NaN if, for some step, the target policy has probability 0 for each episode up to this step
     """
@@ -156,11 +157,11 @@ def bootstrap_interval(
     level: float = 0.95,
     num_resamples: int = 1000,
 ) -> tuple[float, float]:
-    """The confidence interval of an estimate, from percentiles over episodes drawn with replacement (Efron 1979).
+    """The confidence interval of an estimate (Efron 1979). Its bounds are percentiles of the estimates from resampled
+    episodes, which are drawn with replacement.
 
-    :param estimate: takes computes the estimate from [num_episodes] indices of episodes; an index may occur more than
-        once
-    :param level: the share of resampled estimates within it
+    :param estimate: computes the estimate from indices [num_episodes] of episodes; an index may occur more than once
+    :param level: the share of resampled estimates inside the interval
     """
     found = [estimate(rng.integers(num_episodes, size=num_episodes)) for _ in range(num_resamples)]
     low, high = np.nanquantile(found, [(1 - level) / 2, (1 + level) / 2])

@@ -33,8 +33,8 @@ OpeEstimation = namedtuple("OpeEstimation", ["ips", "dm", "dr", "seq_dr", "wis"]
 class OpeManager:
     """Estimates the value of the policy of a Q network, from episodes of another policy.
 
-    :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. 0 gives the greedy
-        policy, like a deployed agent
+    :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. With 0, the policy is
+        greedy, like a deployed agent
     """
 
     def __init__(self, temperature: float = 0.2):
@@ -50,7 +50,7 @@ class OpeManager:
         reward_model: Any,
         network_keys: Sequence[str],
     ) -> None:
-        """Predict the rewards of the data set once. They do not change while the policy learns.
+        """Predict the rewards of the data set once. The predicted rewards do not change while the policy learns.
 
         :param batch_size: number of rows in one prediction
         :param reward_model: a network with the reward of each action
@@ -123,7 +123,7 @@ class OpeManager:
             end.update_info({LAST_VALUE: float(value)})
 
     def policy(self, values: np.ndarray) -> np.ndarray:
-        """[N, A] probabilities of the target policy. With temperature 0, the best actions share it equally."""
+        """[N, A] probabilities of the target policy. With temperature 0, the best actions have equal probabilities."""
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)

@@ -33,7 +33,7 @@ class RecordedEpisodes:
 
 
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
-    """The episodes' arrays, from the entries of ``OpeManager`` in the ``info`` of their transitions.
+    """The arrays of episodes that ``OpeManager.evaluate`` has written its values into (``info`` of the transitions).
 
     :raises CoachError: there is no step, or a reward is a sum over several steps
     """

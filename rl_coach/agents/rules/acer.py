@@ -41,9 +41,9 @@ def acer_rule(
     mask_name: str | None,
 ) -> UpdateRule:
     """Algorithm 2 of Wang et al. 2017. The critic's loss is q_weight (Q^ret - Q)^2 / 2. The policy's gradient g
-    (equation 9) is with respect to the action probabilities, and includes the gradient of the entropy. Its part along k
-    = grad KL(average policy || pi) is reduced so that it stays in the trust region (equation 12). Each row counts by
-    its weight.
+    (equation 9) is with respect to the action probabilities, and includes the gradient of the entropy. The component of
+    g along k = grad KL(average policy || pi) is reduced, so that the policy stays in the trust region (equation 12).
+    Losses are sums over rows, weighted by the rows' weights.
 
     ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
 
@@ -70,7 +70,8 @@ def acer_rule(
         advantage = batch.extra["retrace"] - value
         truncated = ops.minimum(truncation, ops.sum(ratios * taken, axis=-1)) * advantage  # [B]
         correction = ops.maximum(0.0, 1.0 - truncation / (ratios + TINY)) * (fixed_q - value[:, None])  # [B, A]
-        # by phi: the derivative of log phi_a is 1 / phi_a, which the correction's expectation over pi cancels
+        # gradient by phi: the derivative of log phi_a is 1 / phi_a. In the correction, the factor pi of its expectation
+        # cancels 1 / phi_a
         g = truncated[:, None] * taken / (fixed_phi + TINY) + correction
         g = g - beta_entropy * (ops.log(fixed_phi + TINY) + 1.0)
         if reach is not None:

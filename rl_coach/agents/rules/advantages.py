@@ -1,4 +1,4 @@
-"""Weights of a policy's gradient: advantages, and the returns that they are made of."""
+"""Weights of a policy's gradient: advantages, and the returns from which they are computed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def generalized_advantages(
 def _generalized(
     rewards: Any, values: Any, next_values: Any, discount: float, sums: Callable[[Any], Any]
 ) -> tuple[Any, Any]:
-    """The equations of ``generalized_advantages``. :param sums: discounted sums of the residuals delta_t"""
+    """The equations of ``generalized_advantages``. :param sums: returns discounted sums of the residuals delta_t"""
     advantages = sums(rewards + discount * next_values - values)
     return advantages, advantages + values
 
@@ -53,8 +53,8 @@ def n_step_advantages(rewards: np.ndarray, values: np.ndarray, discount: float) 
     return returns - values[:-1], returns
 
 
-# The same as above for several environments at once, in the array operations of a framework. An episode that ends
-# within the segment cuts it: an estimate never reaches into the next one, and one that was truncated bootstraps.
+# The functions below do the same for several environments at once, with the array operations of a framework. If an
+# episode ends within the segment, estimates do not continue into the next episode. A truncated episode bootstraps.
 
 
 def generalized_advantages_of_copies(
@@ -93,7 +93,7 @@ def n_step_advantages_of_copies(
 
 
 def discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> Any:
-    """[T, N], x_t + d_t s_{t+1}. :param following: [N], the sum after the last"""
+    """The sums s_t = x_t + d_t s_{t+1}, [T, N]. :param following: [N], the sum after the last step"""
 
     def add(later: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
         number, discount = row

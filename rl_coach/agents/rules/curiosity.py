@@ -13,16 +13,17 @@ INTRINSIC_REWARD = "Intrinsic Reward"
 
 
 def prediction_errors(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """[B], the mean of (f(s') - g(s'))^2 over the features of ``predictor`` f and ``constant`` g. The normalized
-    observations s' are ``extra['novel/NAME']`` [B, ...]."""
+    """[B], the mean of (f(s') - g(s'))^2 over the features of the networks ``predictor`` f and ``constant`` g. The
+    normalized observations s' are ``extra['novel/NAME']`` [B, ...].
+    """
     states = {name.removeprefix(NOVEL): column for name, column in batch.extra.items() if name.startswith(NOVEL)}
     predicted, known = (networks[name].online(states)[0]["features"] for name in (PREDICTOR, CONSTANT))
     return ops.mean(ops.square(predicted - ops.stop_gradient(known)), axis=-1)
 
 
 def curious_rule(rule: UpdateRule, coefficient: float) -> UpdateRule:
-    """A rule with the rewards r + coefficient * e / sigma, where e is the prediction error before the update, and
-    1 / sigma is ``extra['novelty_scale']`` [B].
+    """The update rule with the rewards r + coefficient * e / sigma. Here e is the prediction error before the update,
+    and 1 / sigma is ``extra['novelty_scale']`` [B].
 
     :param rule: learns from the rewards of single steps
     """

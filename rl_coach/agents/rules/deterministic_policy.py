@@ -24,7 +24,7 @@ from rl_coach.spaces import BoxActionSpace
 
 
 def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[float] | None) -> Any:
-    """r + discount * Q(s', a') [B] within ``bounds``; no gradient reaches it."""
+    """The target r + discount * Q(s', a') [B], clipped to ``bounds``. No gradient flows through it."""
     target_tm1 = batch.rewards + batch.discounts * q_t
     return ops.stop_gradient(target_tm1 if bounds is None else ops.clip(target_tm1, *bounds))
 

@@ -99,7 +99,7 @@ class DrQRules:
     def _noisy_actions(
         self, ops: Any, networks: dict[str, NetworkView], states: dict[str, Any], batch: LearningBatch, noise: Any
     ) -> Any:
-        """[B, A] within their bounds; the gradient passes as if nothing were cut off at the bounds."""
+        """The policy's actions plus noise, clipped to their bounds, [B, A]. The gradient ignores the clipping."""
         low, high = ops.convert_to_tensor(self.low), ops.convert_to_tensor(self.high)
         limit = self.noise_clipping * (high - low) / 2.0
         noise = ops.minimum(ops.maximum(batch.scalars["noise"] * (high - low) * noise, -limit), limit)

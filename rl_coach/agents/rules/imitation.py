@@ -18,8 +18,8 @@ from rl_coach.architectures.update import (
 )
 
 NORMALISER = "normaliser"
-"""The values that keep the mean squared advantage of ``weighted_imitation_rule``."""
-_LARGEST_EXPONENT = 20.0  # float32 has no squares of the gradients of much larger weights
+"""The name of the network that keeps the mean squared advantage of ``weighted_imitation_rule``."""
+_LARGEST_EXPONENT = 20.0  # with much larger weights, squared gradients overflow float32
 
 
 def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
@@ -44,11 +44,11 @@ def weighted_imitation_rule(
     "Exponentially Weighted Imitation Learning for Batched Historical Data", algorithm 1).
 
     ``extra['returns']`` R is [B], the discounted rewards up to the episode's end. ``mean_squared_advantage`` of network
-    ``normaliser`` is c^2, which moves by ``rate`` towards the batch's mean of A^2 before it is used. No gradient of the
-    policy reaches V. Exponents are 20 at most. Network ``main`` has the policy and ``value`` has V.
+    ``normaliser`` is c^2, which moves by ``rate`` towards the batch's mean of A^2 before c is used. No gradient of the
+    policy reaches V. Exponents are 20 at most. Network ``main`` is the policy, and network ``value`` is V.
 
-    :param beta: 0 is ``imitation_rule``
-    :param rate: of c^2
+    :param beta: the weight of the advantages; with 0, the policy learns as by ``imitation_rule``
+    :param rate: the rate of c^2, from 0 to 1
     :param policy_weight: the policy head's loss weight; ``value_weight`` is the value head's
     """
 

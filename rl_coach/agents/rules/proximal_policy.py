@@ -8,9 +8,10 @@ from typing import Any
 from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 
-# of ratios; float32 has no squares of the gradients of much larger ones, which actions have that the policy never drew
+# the bound of log ratios. Actions that the policy would never draw can have much larger ratios: their squared gradients
+# overflow float32
 LARGEST_LOG = 20.0
-_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
+_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # as in Schulman's code; the paper has 1.5, 1 / 1.5 and 2
 
 
 def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
@@ -114,8 +115,9 @@ def asynchronous_ppo_rule(
 ) -> UpdateRule:
     """``clipped_ppo_rule`` for segments of older policies (Luo et al. 2020, "IMPACT", section 3; RLlib's APPO).
 
-    ``extra`` holds ``advantages`` and ``returns`` of V-trace, from the policies that acted to the policy before the
-    update, and ``behaviour_log_probs`` of the policy before the update. Each row with a weight counts as 1.
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``. The advantages and returns are V-trace's:
+    corrected from the policies that acted to the policy before the update. The log probabilities are of the policy
+    before the update. Weights above 0 count as 1.
     """
     clipped = clipped_ppo_rule(epsilon, beta_entropy, value_weight, policy_weight, mask_name)
 
@@ -127,7 +129,9 @@ def asynchronous_ppo_rule(
 
 
 def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
-    """The penalty's next weight, after a phase that moved the policy by ``divergence``."""
+    """The next weight of the KL penalty. ``divergence`` is the KL divergence by which the last training phase moved the
+    policy.
+    """
     if divergence > _TOO_FAR * target:
         return coefficient * _CHANGE
     return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient

@@ -1,7 +1,7 @@
 """The updates of soft actor-critic with a value network (Haarnoja et al. 2018), and without one (Haarnoja et al.
 2018b). The update without a value network can learn its temperature.
 
-With other settings, it is the update of TQC, REDQ, DroQ, CrossQ and SimbaV2.
+With other settings, the update without a value network is the update of TQC, REDQ, DroQ, CrossQ or SimbaV2.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def categorical_update(
     :param name: the critics' network
     :param next_actions: [B, A]
     :param cost: [B, 1] or a number, subtracted from the next return
-    :param support: [N], the returns that distributions are over, evenly spaced
+    :param support: [N], the returns of the distributions, evenly spaced
     """
     z_t = networks[name].target({**batch.next_states, "action": next_actions})[0]
     smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
@@ -216,7 +216,7 @@ def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
         assert_rank(2, noise=batch.extra.get("noise"))
         temperature = _temperature(ops, networks, settings)
         actions, log_density = squashed_sample(ops, networks["policy"].online(batch.states)[0], batch.extra["noise"])
-        # the policy's pass leaves the statistics of batch normalisation to the critics' own
+        # without a target network, only the critics' own update changes the statistics of batch normalisation
         quantiles = networks["q"].online({**batch.states, "action": actions}, training=settings.has_target)[0]
         policy_losses = temperature * log_density - _value_of(ops, quantiles["quantiles"], settings)
         losses = {"policy": weighted_mean(ops, policy_losses, batch.weights)}
@@ -232,7 +232,7 @@ def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
 
 
 def _temperature(ops: Any, networks: dict[str, NetworkView], settings: MaximumEntropySettings) -> Any:
-    """The weight of the entropy, through which no gradient passes."""
+    """The weight of the entropy. No gradient flows through it."""
     if settings.temperature is not None:
         return settings.temperature
     return ops.stop_gradient(ops.exp(networks["temperature"].online({})[0]["log_temperature"]))
@@ -253,10 +253,11 @@ def _quantiles(
 
 
 def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: MaximumEntropySettings) -> Any:
-    """[B, atoms] that stand for the next return, of the critics' quantiles [B, N, M].
+    """The atoms [B, atoms] of the next return's distribution, from the critics' quantiles [B, N, M].
 
-    With one quantile: the smallest value (Fujimoto et al. 2018), or that of a random subset (Chen et al. 2021,
-    algorithm 1). With several: all but the largest of them, pooled (Kuznetsov et al. 2020, equation 11).
+    With one quantile, there is one atom: the smallest value of all critics (Fujimoto et al. 2018), or of a random
+    subset of the critics (Chen et al. 2021, algorithm 1). With several quantiles, the quantiles of all critics are
+    pooled, and the largest are left out (Kuznetsov et al. 2020, equation 11).
     """
     critics, each = quantiles.shape[1:]
     if each > 1:
@@ -270,7 +271,7 @@ def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: M
 
 
 def _value_of(ops: Any, quantiles: Any, settings: MaximumEntropySettings) -> Any:
-    """[B], the value that the policy climbs, of quantiles [B, N, M]."""
+    """The value [B] that the policy maximizes, from quantiles [B, N, M]."""
     values = ops.mean(quantiles, axis=-1)
     is_mean = settings.policy_uses_mean_of_critics or quantiles.shape[-1] > 1
     return ops.mean(values, axis=-1) if is_mean else ops.min(values, axis=-1)

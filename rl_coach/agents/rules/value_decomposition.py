@@ -22,7 +22,7 @@ def joint_value(ops: Any, q: Any, mixing: Mapping[str, Any] | None) -> Any:
     """Q_tot [B] of the players' values [B, N].
 
     :param mixing: None sums the values (VDN). Otherwise the outputs of a ``MixingHead``: Q_tot = elu(q |W1| + b1) |w2|
-        + b2, which falls in no player's value (QMIX, equation 5).
+        + b2, which never falls when a player's value rises (QMIX, equation 5).
     """
     if mixing is None:
         return ops.sum(q, axis=-1)
@@ -45,7 +45,7 @@ def value_decomposition_rule(
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation [B, N, A] that says which actions are allowed
     :param select_actions: as in ``q_learning_rule``, with values [B, N, A] and actions [B, N]
-    :param needs_online: True if it looks at the online network's values
+    :param needs_online: True if ``select_actions`` uses the online network's values
     :param loss_weights: the weight of the loss of each network
     """
 
