@@ -68,7 +68,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
 
 
 class ACERNetworkParameters(FullyConnectedParameters):
-    """Q(s, a) and a policy on one body; the target network is the average policy."""
+    """Q(s, a) and a policy with common embedders and middleware. The target network is the average policy."""
 
     def __init__(self) -> None:
         super().__init__(QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0))
@@ -111,7 +111,7 @@ class ACERAgent(PolicyOptimizationAgent):
 
     def segment_settings(self) -> SegmentSettings:
         algorithm = self.ap.algorithm
-        rates = {"main": algorithm.rate_for_copying_weights_to_target}  # of the average policy
+        rates = {"main": algorithm.rate_for_copying_weights_to_target}  # the average policy is the target network
         return SegmentSettings(algorithm.num_steps_between_gradient_updates, target_rates=rates)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:

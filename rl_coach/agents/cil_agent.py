@@ -89,7 +89,7 @@ class CILAgent(ImitationAgent):
         return {**super().learning_columns(batch), "extra/commands": self._commands(states)}
 
     def _commands(self, column: Any) -> np.ndarray:
-        """[B] int32. :param column: [B] or [B, 1], a number that is a command for each row"""
+        """The commands, [B] int32. :param column: [B] or [B, 1], the number of each row's command"""
         commands = np.asarray(column).reshape(len(column), -1)
         is_known = (commands >= 0) & (commands < len(self._branches)) & (commands == np.floor(commands))
         if commands.shape[1] != 1 or not is_known.all():

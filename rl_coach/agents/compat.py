@@ -65,7 +65,7 @@ class CoachNames:
         self.memory.freeze()
 
     def get_current_time(self: Any) -> int:
-        """Index of the CSV's present row: the training episodes that have ended."""
+        """Index of the CSV's present row: the number of training episodes that have ended."""
         return self.clock.episodes
 
     def get_state_embedding(self: Any, state: StateType | list[StateType]) -> np.ndarray:

@@ -138,7 +138,9 @@ class DDPGAgent(Agent):
         return columns
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
-        """[B, A], the actor's actions; for each state a pair with the features where exploration draws from them."""
+        """[B, A], the actor's actions. If the exploration needs features: for each state, a pair of action and
+        features.
+        """
         actor = self.networks["actor"]
         uses_target = self.ap.algorithm.use_target_network_for_evaluation
         network = actor.target_network if uses_target else actor.online_network
@@ -158,7 +160,7 @@ class DDPGAgent(Agent):
         return ActionInfo(action)
 
     def explored_action(self, curr_state: StateType) -> np.ndarray:
-        """[A], the actor's action as exploration changes it, within bounds."""
+        """[A], the actor's action after exploration, clipped to its bounds."""
         needs_action = self.exploration_policy.requires_action_values()
         action = self.exploration_policy.get_action(self.acting_prediction(curr_state) if needs_action else None)
         return np.asarray(self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action)))
@@ -176,7 +178,7 @@ class DDPGAgent(Agent):
         return CompiledReplay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
-        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
+        """The columns [K, B, ...] that a compiled loop drew, with the changes that ``learning_columns`` makes."""
         if not self.ap.algorithm.use_non_zero_discount_for_terminal_states:
             return drawn
         ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])

@@ -34,7 +34,7 @@ class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class DiscreteCQLAgentParameters(DQNAgentParameters):
-    """Conservative double DQN; other settings as DQN's."""
+    """Conservative double DQN. The other settings are DQN's."""
 
     path = "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
     algorithm: DiscreteCQLAlgorithmParameters

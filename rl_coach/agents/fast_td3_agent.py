@@ -60,7 +60,7 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
 
     :ivar num_consecutive_playing_steps: steps in all copies together between two training phases; set it to the number
         of copies, so that each copy plays one step
-    :ivar num_consecutive_training_steps: updates after these steps
+    :ivar num_consecutive_training_steps: number of updates after these steps
     :ivar v_min: the smallest return of the critics' distributions; ``v_max`` is the largest return, and ``atoms`` the
         number of returns
     """
@@ -100,7 +100,7 @@ class FastTD3AgentParameters(AgentParameters):
             memory=ExperienceReplayParameters(),
             networks={"actor": FastTD3ActorNetworkParameters(), "critic": FastTD3CriticNetworkParameters()},
         )
-        # shares of the range: 0.001 and 0.4 where actions are from -1 to 1
+        # fractions of the action range: 0.001 and 0.4 for actions from -1 to 1
         self.exploration.noise_schedule = LevelsOfCopies(0.0005, 0.2)
         self.exploration.evaluation_noise = 0.0
         self.pre_network_filter = InputFilter()
@@ -143,7 +143,7 @@ class FastTD3Agent(TD3Agent):
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
         for head in self.ap.network_wrappers["critic"].heads_parameters:
-            if isinstance(head, SACQHeadParameters):  # a user's head has its own settings
+            if isinstance(head, SACQHeadParameters):  # other heads, such as a user's own head, keep their settings
                 head.num_critics, head.num_atoms = algorithm.num_q_networks, algorithm.atoms
                 head.v_min, head.v_max = algorithm.v_min, algorithm.v_max
         return super().create_networks()

@@ -54,13 +54,13 @@ class HumanAgent(Agent):
     """
 
     is_person = True
-    reason_to_act_alone = "a person plays, who is in one place: leave out -dc"
+    reason_to_act_alone = "a person plays with the keyboard of one machine: leave out -dc"
     is_on_policy = False
     acts_in_parts = True
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)
-        self.ap.exploration = ExplorationParameters()  # a person explores by themselves
+        self.ap.exploration = ExplorationParameters()  # the person chooses the actions
         self._is_saved = True
 
     def init_environment_dependent_modules(self) -> None:
@@ -81,18 +81,18 @@ class HumanAgent(Agent):
             screen.print(f"  {name:<{width}}  {' or '.join(keys)}")
         idle = environment.keyboard.idle_action
         screen.print(
-            "  it waits for you while no key is held"
+            "  the game waits while no key is held"
             if idle is None
-            else f"  no key is {environment.keyboard.describe(idle)}"
+            else f"  without a key: {environment.keyboard.describe(idle)}"
         )
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        """None."""
+        """No networks: an empty dict."""
         return {}
 
     def handle_episode_ended(self) -> None:
         super().handle_episode_ended()
-        if not screen.is_read_by_programs:  # where it is, this was said already
+        if not screen.is_read_by_programs:  # for programs, the line of the episode was already printed
             self.log_to_screen()
 
     def log_to_screen(self) -> None:
@@ -120,7 +120,7 @@ class HumanAgent(Agent):
             self.stop_if_asked()
 
     def save_replay_buffer_and_exit(self) -> None:
-        """Write the steps so far, and end the run as if the player had closed the window.
+        """Save the steps so far and end the run, as when the player closes the window.
 
         :raises KeyboardInterrupt: always
         """
@@ -137,7 +137,7 @@ class HumanAgent(Agent):
             self._is_saved = True
 
     def _store_broken_off_episode(self) -> None:
-        """An episode that the player left ends there, by no doing of the environment's."""
+        """Store the episode in progress as a truncated episode, because the player has left it."""
         episode = self.episode.buffer
         if episode.is_empty() or episode.is_complete:
             return

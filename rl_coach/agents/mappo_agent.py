@@ -91,5 +91,5 @@ class MAPPOAgent(ClippedPPOAgent):
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
     ) -> dict[str, np.ndarray]:
         columns = super().behaviour_columns(values, log_probs, policy)
-        del columns["extra/behaviour_log_probs"]  # of the joint actions; the rule needs the ratio of each player
+        del columns["extra/behaviour_log_probs"]  # these are of joint actions, but the rule needs each player's
         return {**columns, "extra/behaviour_probabilities": policy[0]}

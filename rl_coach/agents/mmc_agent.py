@@ -32,7 +32,7 @@ class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class MixedMonteCarloAgentParameters(DQNAgentParameters):
-    """Mixed Monte Carlo; settings as DQN's, with a memory that knows the returns of its episodes."""
+    """Mixed Monte Carlo with the settings of DQN, except the memory: it stores whole episodes with their returns."""
 
     algorithm_names = ("MMC", "MixedMonteCarlo")
     path = "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
@@ -72,7 +72,7 @@ def mixed_monte_carlo_rule(
 
 
 def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[str, np.ndarray]:
-    """The columns and ``extra/returns`` [B], the returns that an episodic memory knows."""
+    """The columns and ``extra/returns`` [B]: the returns that an episodic memory computes."""
     return {**columns, "extra/returns": np.asarray(batch.n_step_discounted_rewards(), np.float32)}
 
 

@@ -23,8 +23,8 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 
     :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, values near 1 give
         the largest gaps
-    :ivar persistent_advantage_learning: use the smaller gap of the two states, so that actions that stay good in the
-        next state are preferred
+    :ivar persistent_advantage_learning: True: subtract the smaller one of the gaps in s and in s'. This prefers actions
+        that are also good in the next state
     :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns
     """
 
@@ -38,7 +38,7 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class PALAgentParameters(DQNAgentParameters):
-    """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
+    """Advantage learning with the settings of DQN, except the memory: it stores whole episodes with their returns."""
 
     path = "rl_coach.agents.pal_agent:PALAgent"
     algorithm: PALAlgorithmParameters

@@ -34,7 +34,7 @@ from rl_coach.utilities.requirements import FRACTION, whole
 
 
 class PQNNetworkParameters(NetworkParameters):
-    """A Q-network with layer normalisation, which takes the place of a target network (section 3)."""
+    """A Q-network with layer normalisation, which replaces a target network (section 3)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,9 +48,10 @@ class PQNNetworkParameters(NetworkParameters):
 class PQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of PQN.
 
-    :ivar num_consecutive_playing_steps: steps of a phase, over all copies of the environment
-    :ivar q_lambda: lambda; 0 bootstraps from the next state (Q-learning), 1 bootstraps from the last state of the phase
-    :ivar optimization_epochs: number of passes over the transitions of a phase
+    :ivar num_consecutive_playing_steps: number of steps before each training phase, in all copies of the environment
+        together
+    :ivar q_lambda: lambda; 0 bootstraps from the next state (Q-learning), 1 bootstraps from the last of these steps
+    :ivar optimization_epochs: number of passes over the transitions of these steps
     """
 
     constraints = {"q_lambda": FRACTION, "optimization_epochs": whole(1)}
@@ -64,7 +65,7 @@ class PQNAlgorithmParameters(AlgorithmParameters):
 
 
 class PQNAgentParameters(AgentParameters):
-    """PQN with epsilon-greedy exploration; it replays nothing."""
+    """PQN with epsilon-greedy exploration; it has no replay memory."""
 
     path = "rl_coach.agents.pqn_agent:PQNAgent"
     algorithm: PQNAlgorithmParameters
@@ -81,7 +82,7 @@ class PQNAgentParameters(AgentParameters):
 
 
 class PQNAgent(ValueOptimizationAgent):
-    """Plays for a phase without learning, then makes several epochs of minibatch updates. The targets are
+    """Plays a number of steps without learning, then makes several epochs of minibatch updates. The targets are
     lambda-returns from the values before these updates.
     """
 

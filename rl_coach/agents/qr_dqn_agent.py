@@ -27,7 +27,7 @@ QUANTILES = HeadRequirement("QuantileRegressionQHeadParameters", ("quantiles", "
 
 
 class QuantileRegressionDQNNetworkParameters(DQNNetworkParameters):
-    """A network of quantiles."""
+    """A network that predicts quantiles of the return for each action."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "atoms"):  # other heads, or a user's head, do not have it
+            if hasattr(head, "atoms"):  # other heads, such as a user's own head, may have no atoms
                 head.atoms = self.ap.algorithm.atoms
         return super().create_networks()
 

@@ -72,7 +72,7 @@ class SACValueNetworkParameters(_SACNetworkParameters):
 
 
 class SACCriticNetworkParameters(_SACNetworkParameters):
-    """Two Q(s, a)."""
+    """The critics Q(s, a), two by default."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -141,7 +141,7 @@ _WITHOUT_VALUE_NETWORK = (
 
 
 class SoftActorCriticAgentParameters(AgentParameters):
-    """Soft actor-critic; its policy explores by itself.
+    """Soft actor-critic. The agent explores by sampling from its policy.
 
     :param use_value_network: True: the critics bootstrap from a network V(s), as in Coach 1.0.1. False: they bootstrap
         from their target network, with a learned temperature
@@ -179,8 +179,8 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 yield f"network_wrappers['q']: num_critics and num_quantiles other than 2 and 1 need {without}"
         elif algorithm.temperature is None and "temperature" not in self.network_wrappers:
             yield (
-                f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
-                f"set it to a number, or use {without}"
+                f"algorithm.temperature is None (learned), but network_wrappers has no 'temperature': "
+                f"set algorithm.temperature to a number, or use {without}"
             )
         yield from _unmet_by_atoms(self, head)
         if getattr(head, "batch_renorm_warm_up", None) is not None and not getattr(head, "batchnorm", False):
@@ -332,7 +332,7 @@ class SoftActorCriticAgent(Agent):
         return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
-        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
+        """The columns [K, B, ...] that a compiled loop drew, with the changes that ``learning_columns`` makes."""
         ops, in_target = self.update_loop.learner.ops, self.ap.algorithm.num_critics_in_target
         keys = random.split(key, 3)
         columns = {**drawn, "actions": (drawn["actions"] - self._choice.centre) / self._choice.radius}
@@ -369,7 +369,7 @@ class SoftActorCriticAgent(Agent):
 
 
 def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
-    """Requirements that are not met of an agent that learns a Gaussian policy around a squashed mean from data."""
+    """Messages about wrong settings of an agent that learns a Gaussian policy with a squashed mean from fixed data."""
     if not agent.ap.is_batch_rl_training:
         yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
     if not agent.ap.algorithm.use_deterministic_for_evaluation:

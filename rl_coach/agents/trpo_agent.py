@@ -21,7 +21,7 @@ from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class TRPOCriticNetworkParameters(FullyConnectedParameters):
-    """A critic, which Adam trains on minibatches."""
+    """The critic network. Adam trains it on minibatches."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(), activation_function="tanh")
@@ -36,7 +36,7 @@ class TRPOActorNetworkParameters(FullyConnectedParameters):
 
     def __init__(self) -> None:
         super().__init__(PPOHeadParameters(), activation_function="tanh")
-        self.optimizer_type = "SGD"  # keeps nothing for each weight
+        self.optimizer_type = "SGD"  # needs no memory for each weight
 
 
 class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):

@@ -88,12 +88,12 @@ class ValueOptimizationAgent(Agent):
 
     @property
     def loss_settings(self) -> tuple[bool, str | None, float]:
-        """``is_huber``, ``mask_name`` and ``loss_weight``, as rules of Q-learning take them."""
+        """``is_huber``, ``mask_name`` and ``loss_weight``: arguments of the rules of Q-learning."""
         main = self.ap.network_wrappers["main"]
         return main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
-        """[B, A], Q(s, .) for one state or a list of them."""
+        """[B, A], Q(s, .) for one state or a list of states."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs)
 
@@ -107,7 +107,7 @@ class ValueOptimizationAgent(Agent):
         return q_values, weights / weights.sum(axis=-1, keepdims=True)
 
     def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
-        """The network's outputs for one state or a list of them."""
+        """The network's outputs for one state or a list of states."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
@@ -122,7 +122,7 @@ class ValueOptimizationAgent(Agent):
         """
         if not self.memory.has_priorities:
             return None
-        if "idx" in batch.info_columns:  # not of a batch that a user has given
+        if "idx" in batch.info_columns:  # a batch from the user has no idx
             self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
@@ -189,7 +189,7 @@ class ValueOptimizationAgent(Agent):
         return Exploration(act, lambda ahead, steps: self._epsilons(ahead, steps, num_copies), evaluate)
 
     def _epsilons(self, ahead: int, steps: int, num_copies: int) -> np.ndarray:
-        """[steps, num_copies] float32, epsilon in the next steps. :param ahead: those before them, not counted yet"""
+        """[steps, num_copies] float32, epsilon in the next steps. :param ahead: earlier steps not counted yet"""
         if not self.acts_by_networks:
             return np.ones((steps, num_copies), np.float32)
         schedule = self.exploration_policy.epsilon_schedule

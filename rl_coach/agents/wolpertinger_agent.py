@@ -86,10 +86,11 @@ class WolpertingerAgentParameters(AgentParameters):
 
 
 class WolpertingerAgent(DDPGAgent):
-    """DDPG for many discrete actions: its critic chooses among the actions nearest to the actor's output. It learns
-    from the embeddings of the actions that were taken."""
+    """DDPG for many discrete actions: its critic chooses among the actions nearest to the actor's output. The critic
+    learns from the embeddings of the actions that were taken.
+    """
 
-    network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
+    network_requirements = DDPGAgent.network_requirements  # the agent's own update reads the same outputs
     acting_networks = ("actor", "critic")
     supports_curiosity = True
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
@@ -114,7 +115,7 @@ class WolpertingerAgent(DDPGAgent):
         return self.get_initialized_knn()
 
     def get_initialized_knn(self) -> ActionEmbedding:
-        """The actions as points for the search of nearest neighbours. A subclass may embed them otherwise."""
+        """The actions as points for the search of nearest neighbours. A subclass may embed the actions differently."""
         space = self.spaces.action
         maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
         targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
@@ -130,7 +131,9 @@ class WolpertingerAgent(DDPGAgent):
 
     @property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
-        """True if each update needs the neighbours of the target actor's proto-actions."""
+        """True if updates cannot be compiled together, because each needs the neighbours of the target actor's newest
+        proto-actions.
+        """
         return self.ap.algorithm.use_full_policy_in_target
 
     @property
@@ -159,7 +162,7 @@ class WolpertingerAgent(DDPGAgent):
         return ActionInfo(action)
 
     def _best_of(self, candidates: np.ndarray, state: StateType) -> int:
-        """The action of the highest value, algorithm 1."""
+        """The action with the highest value of the critic (algorithm 1)."""
         inputs = self.prepare_batch_for_inference(state, "critic")
         repeated = {name: np.repeat(column, len(candidates), axis=0) for name, column in inputs.items()}
         values = self.networks["critic"].online_network.predict(
@@ -168,5 +171,5 @@ class WolpertingerAgent(DDPGAgent):
         return int(candidates[np.argmax(values)])
 
     def policy_description(self) -> PolicyDescription | None:  # type: ignore[override]
-        """None: actor, embeddings and critic act together, which a deployed network cannot."""
+        """None: acting needs actor, embeddings and critic together, and a deployed policy is one network."""
         return None
