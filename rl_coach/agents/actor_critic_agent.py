@@ -165,7 +165,7 @@ class AdvantageAgent(PolicyAgent):
         :param n_step: a function with an argument ``discount``
         :param generalized: a function with arguments ``discount`` and ``gae_lambda``
         :param discount: None uses the algorithm's discount
-        :raises CoachError: ``policy_gradient_rescaler`` is neither ``GAE`` nor ``A_VALUE``
+        :raises CoachError: if ``policy_gradient_rescaler`` is neither ``GAE`` nor ``A_VALUE``
         """
         algorithm = self.ap.algorithm
         discount = algorithm.discount if discount is None else discount

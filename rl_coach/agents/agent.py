@@ -280,7 +280,7 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: the agent does not declare which attributes belong to an episode
+        :raises CoachError: if the agent does not declare which attributes belong to an episode
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count

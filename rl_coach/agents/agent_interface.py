@@ -152,7 +152,7 @@ class AgentInterface:
         """Make the updates that are due. The device may still compute them when this returns.
 
         :return: the loss, 0 without an update
-        :raises TrainingError: a loss is not finite; at the latest when the new weights are first needed
+        :raises TrainingError: if a loss is not finite; at the latest when the new weights are first needed
         """
         raise NotImplementedError(f"{type(self).__name__} must define train")
 

@@ -100,7 +100,7 @@ class DQfDAgent(DDQNAgent):
     def before_training(self) -> None:
         """Learn from the demonstrations alone. A resumed run makes only the remaining updates.
 
-        :raises CoachError: there are no demonstrations for the pretraining
+        :raises CoachError: if there are no demonstrations for the pretraining
         """
         if not self.memory.num_demonstrations and self.ap.algorithm.pretraining_updates:
             raise CoachError(

@@ -108,7 +108,7 @@ class GAILAgent(ClippedPPOAgent):
 
     def before_training(self) -> None:
         """
-        :raises CoachError: there are no demonstrations
+        :raises CoachError: if there are no demonstrations
         """
         if self.demonstrations is None:
             raise CoachError(

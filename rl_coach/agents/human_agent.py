@@ -66,7 +66,7 @@ class HumanAgent(Agent):
     def init_environment_dependent_modules(self) -> None:
         """Print the keys for the player.
 
-        :raises CoachError: the environment's actions have no keys
+        :raises CoachError: if the environment's actions have no keys
         """
         super().init_environment_dependent_modules()
         self._print_keys(self.parent.real_environment)
@@ -107,7 +107,7 @@ class HumanAgent(Agent):
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """The action of the keys that are held down, in the agent's action space.
 
-        :raises KeyboardInterrupt: the player has left
+        :raises KeyboardInterrupt: if the player has left
         """
         return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action()))
 

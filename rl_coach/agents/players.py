@@ -49,7 +49,7 @@ class Players(AgentGroup):
     :param agents: the agents by name
     :param agent_of: a dict from each player to the name of its agent
     :param self_play: past policies of one of the agents play against it; None if all players are played by agents
-    :raises CoachError: a named agent does not exist, has no player, or cannot act with other agents
+    :raises CoachError: if a named agent does not exist, has no player, or cannot act with other agents
 
     :ivar agent_of: a dict from each player to the name of the agent that learns from this player
     :ivar teams: a dict from the name of an agent to the team that this agent plays
@@ -114,7 +114,7 @@ class Players(AgentGroup):
         """Set the spaces of each player.
 
         :param central: the space of the environment's central state, for teams; None if it has none
-        :raises CoachError: players that one agent plays have different spaces
+        :raises CoachError: if players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
             first, *others = self.players_of(name)
@@ -229,7 +229,7 @@ class Players(AgentGroup):
         :param is_done: ``any`` or ``all``: the episode is over if any agent, or if all agents, have ended their
             episodes
         :return: True if the episode of all agents is over
-        :raises CoachError: an agent is unknown or missing, or plays several players
+        :raises CoachError: if an agent is unknown or missing, or plays several players
         """
         for name in transitions:
             if name not in self.agents:
@@ -342,7 +342,7 @@ def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] 
     :param agents: the names of the agents
     :param agent_of: the user's dict from players to agents. None: one agent plays all players, or each of several
         agents plays one player, in order
-    :raises CoachError: a player is unknown or has no agent, or the numbers of players and agents do not fit
+    :raises CoachError: if a player is unknown or has no agent, or the numbers of players and agents do not fit
     """
     if agent_of is None:
         if len(agents) == 1:

@@ -28,8 +28,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Convert columns, or a dict for each step, to a list with a dict for each step.
 
-    :raises CoachError: a necessary column is missing, a column is unknown, the columns differ in length, or an end of
-        an episode is neither true nor false
+    :raises CoachError: if a necessary column is missing, a column is unknown, the columns differ in length, or an end
+        of an episode is neither true nor false
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
@@ -113,7 +113,7 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
     observation after the last step of a terminated episode is missing, the last state replaces it: no value depends on
     it.
 
-    :raises CoachError: the last observation of a truncated episode is missing
+    :raises CoachError: if the last observation of a truncated episode is missing
     """
     found = []
     for number in episode:
@@ -157,8 +157,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 
     ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row.
 
-    :raises CoachError: a column is missing, is unknown or has a wrong shape; the agent does not use the column; or the
-        agent's filters need earlier steps
+    :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
+        the agent's filters need earlier steps
     """
     _require_memory(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))

@@ -188,7 +188,7 @@ class SelfPlay:
     def freeze_if_due(self) -> None:
         """Add the learner's present policy to the pool, if this is due.
 
-        :raises CoachError: the agent has no description of its policy
+        :raises CoachError: if the agent has no description of its policy
         """
         counts: dict[type[StepMethod], Callable[[], int]] = {
             TrainingSteps: lambda: self._agent.training_iteration,

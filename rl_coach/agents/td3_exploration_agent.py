@@ -116,7 +116,7 @@ class TD3ExplorationAgent(TD3Agent):
 
         :param dir_path: a directory; None for ``rnd_images`` in the experiment's directory
         :return: the picture's path
-        :raises CoachError: ``env_obs_key`` is not an image
+        :raises CoachError: if ``env_obs_key`` is not an image
         """
         if dir_path is None:
             task = self.ap.task_parameters

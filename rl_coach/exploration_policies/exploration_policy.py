@@ -77,7 +77,7 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     :param agent: the name of the agent, for messages
-    :raises CoachError: no parameters fit this action space
+    :raises CoachError: if no parameters fit this action space
     """
     given, parameters = parameters, fitting_exploration(parameters, action_space)
     if parameters is None:
@@ -121,7 +121,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     :cvar num_heads: number of Q heads that predict the values
     :cvar supported_actions: the classes of action spaces that the policy supports
     :cvar advice_on_actions: advice in the error for an action space of another class
-    :raises CoachError: the class of the action space is not supported
+    :raises CoachError: if the class of the action space is not supported
     """
 
     supported_actions: tuple[type, ...] = (Space,)
@@ -208,7 +208,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :raises CoachError: the state belongs to another kind of policy
+        :raises CoachError: if the state belongs to another kind of policy
         """
         try:
             self._restore(state)
@@ -276,7 +276,7 @@ def best_action(
 
     :param values: [A]
     :param action_mask: [A] of 0 and 1, None allows all
-    :raises ValueError: no action is allowed
+    :raises ValueError: if no action is allowed
     """
     probabilities = np.zeros(values.size)
     allowed = None if action_mask is None else allowed_actions(action_mask)
@@ -296,7 +296,7 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: a row allows no action
+    :raises ValueError: if a row allows no action
     """
     if values.ndim == 3:
         return of_each_part(lambda rows, masks: best_actions(rows, rng, masks), values, action_masks)
@@ -312,7 +312,7 @@ def best_and_tied(values: np.ndarray, action_masks: np.ndarray | None = None) ->
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: a row allows no action
+    :raises ValueError: if a row allows no action
     """
     if action_masks is not None:
         allowed = action_masks > 0

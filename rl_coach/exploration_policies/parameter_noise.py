@@ -16,7 +16,7 @@ class ParameterNoiseParameters(ExplorationParameters):
     the policy that acted.
 
     :param agent_params: the agent's parameters; the networks must be set already
-    :raises CoachError: the algorithm has ``supports_parameter_noise = False``
+    :raises CoachError: if the algorithm has ``supports_parameter_noise = False``
     :ivar network_params: the networks that get noisy dense layers, by name
     """
 

@@ -18,7 +18,7 @@ def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
 
     :param target: [...] probabilities of the taken actions under the target policy
     :param behaviour: [...] their probabilities under the behaviour policy
-    :raises CoachError: an action was taken with probability 0
+    :raises CoachError: if an action was taken with probability 0
     """
     if not np.all(behaviour > 0):
         raise CoachError(

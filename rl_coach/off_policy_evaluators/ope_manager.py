@@ -55,7 +55,7 @@ class OpeManager:
         :param batch_size: number of rows in one prediction
         :param reward_model: a network with the reward of each action
         :param network_keys: names of the network's observations
-        :raises CoachError: the data set is empty, or has steps without the probabilities of their actions
+        :raises CoachError: if the data set is empty, or has steps without the probabilities of their actions
         """
         if not evaluation_dataset_as_transitions:
             raise CoachError("there is no recorded step to evaluate a policy with")
@@ -84,7 +84,7 @@ class OpeManager:
         :param q_network: a network with the value of each action
         :return: per step ``ips``, ``dm``, ``dr``; per episode, discounted, ``seq_dr`` and ``wis`` (NaN if the policy
             has probability 0 for each recorded episode)
-        :raises CoachError: ``gather_static_shared_stats`` was not called before with these transitions
+        :raises CoachError: if ``gather_static_shared_stats`` was not called before with these transitions
         """
         model, transitions = self.all_reward_model_rewards, evaluation_dataset_as_transitions
         if model is None or len(model) != len(transitions):
@@ -132,7 +132,7 @@ class OpeManager:
 def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
     """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
 
-    :raises CoachError: the network does not predict a value for each action
+    :raises CoachError: if the network does not predict a value for each action
     """
     num_rows = len(next(iter(states.values())))
     parts = [

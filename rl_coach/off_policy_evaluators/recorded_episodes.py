@@ -35,7 +35,7 @@ class RecordedEpisodes:
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
     """The arrays of episodes that ``OpeManager.evaluate`` has written its values into (``info`` of the transitions).
 
-    :raises CoachError: there is no step, or a reward is a sum over several steps
+    :raises CoachError: if there is no step, or a reward is a sum over several steps
     """
     episodes = [episode for episode in episodes if len(episode)]
     if not episodes:

@@ -39,7 +39,7 @@ def require_sound(
     :param stores_episodes: the memory stores whole episodes, so each row must belong to one
     :param most_steps_ahead: the number of counted steps that may arrive before their transitions
     :param has_priorities: each transition must have a first priority; otherwise none may have one
-    :raises CoachError: the experience is not readable or does not fit
+    :raises CoachError: if the experience is not readable or does not fit
     """
     try:
         refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead, has_priorities))

@@ -41,8 +41,8 @@ Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
 class PlayedPhase(NamedTuple):
     """The T steps of N copies of an environment that a phase learns from.
 
-    :param states: [T N, ...] by name, as networks see them
-    :param next_states: [T N, ...] by name, as networks see them
+    :param states: [T N, ...] by name, after the filters
+    :param next_states: [T N, ...] by name, after the filters
     :param actions: [T N, ...]
     :param rewards: [T, N], filtered
     :param terminated: [T, N] bool
@@ -77,7 +77,9 @@ class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The rule's columns [T N, ...] besides states, actions and weights; and the arrays to log."""
+        """The columns [T N, ...] that the rule needs in addition to states, actions and weights; and the arrays
+        to log.
+        """
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class PolicyInEpochs:
     :param evaluation_deviation: standard deviation of the noise of continuous actions in evaluations, [D] or a number;
         None for discrete actions
     :param estimate: estimates advantages and returns
-    :param behaviour: makes the rule's columns about the policy that played from the critic's values [B] and the log
+    :param behaviour: computes the rule's columns about the policy that played, from the critic's values [B] and the log
         probabilities of the actions [B]. With it, advantages are normalized. None for a rule without such columns
     """
 
@@ -175,7 +177,7 @@ class ValuesInEpochs(ActsWithoutState):
 
     :param ops: array operations with the names of ``keras.ops``
     :param exploration: chooses actions
-    :param values: the values [B] of the best actions in states as networks see them
+    :param values: returns the values [B] of the best actions in states after the filters
     :param estimate: estimates the returns
     """
 
@@ -206,7 +208,7 @@ class CompiledEpochs(CompiledPart):
     :param random: the framework's random functions, with the names of ``jax.random``
     :param num_copies: N, the number of copies of the environment
     :param algorithm: chooses actions, and makes the columns of the update rule
-    :param signals: the signals that record the algorithm's logged arrays, by the name of the array
+    :param signals: a dict from the name of a logged array to the signal that records this array
     :param scalars: returns the scalars of the rule for a phase, from the number of environment steps that are planned
         but not yet counted
     """
@@ -286,7 +288,7 @@ class CompiledEpochs(CompiledPart):
         return {**columns, "actions": actions, **own}, shown, statistics
 
     def _with_moved_targets(self, state: State, phase: Phase) -> State:
-        """Targets move before the updates, as in ``EpochLearning``."""
+        """Update the target networks before the updates of the phase, as ``EpochLearning`` does."""
         step, ops = self._learner.step, self._ops
         rates = {name: self._target_rate for name, own in state.items() if "target_weights" in own}
         moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))

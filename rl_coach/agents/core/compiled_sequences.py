@@ -146,7 +146,7 @@ class CompiledSequences(CompiledEpochs):
     def _rows_of(self, sequences: PlayedSequences, chosen: Any, is_there: Any) -> tuple[Any, Any]:
         """The rows and weights of a minibatch; see ``Minibatches.rows``.
 
-        :param chosen: [S], the numbers of its sequences
+        :param chosen: [S], the numbers of the minibatch's sequences
         :param is_there: [S] bool, False for padding
         """
         ops = self._ops

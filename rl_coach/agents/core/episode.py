@@ -125,7 +125,7 @@ def new_buffer(algorithm: AlgorithmParameters) -> Episode:
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
 
 
-# A checkpoint names the class, so the second name stays at the place of the class in the first release with it.
+# Checkpoints contain these names, so they do not change. The second name has the class's module in earlier releases.
 _NAMES = {EpisodeInProgress: "EpisodeInProgress", SegmentedEpisode: "rl_coach.agents.episode:SegmentedEpisode"}
 
 

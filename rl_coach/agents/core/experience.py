@@ -48,7 +48,8 @@ class ExperienceChunk:
         message
     :param columns: the transitions [N, ...]; None if the steps are only counted
     :param reports: the episodes that ended
-    :param filters: statistics that the agent's filters have gathered since the last message, by the agent's attribute
+    :param filters: statistics that the agent's filters have gathered since the last message; the keys are the agent's
+        attributes with the filters
     :param segment_starts: for each episode, the data besides transitions that the agent needs to learn from it; empty
         if the agent needs none
     :param priorities: [N] the first priorities of the transitions; None if the playing process sends none
@@ -109,9 +110,9 @@ class Experience:
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
             (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``; or a list of them
         :param input_filter: applied to values that are recorded raw
-        :param output_filter: turns the environment's actions, which Minari's data sets hold, into the agent's actions
+        :param output_filter: converts the environment's actions (in Minari's data sets) to the agent's actions
         :param spaces: the spaces of stored transitions
-        :raises CoachError: the data do not exist, or a value does not belong to its space
+        :raises CoachError: if the data do not exist, or a value does not belong to its space
         """
         for source in force_list(recorded):
             self._load(data_set_files.named(source), input_filter, output_filter, spaces)
@@ -247,8 +248,8 @@ class Experience:
         return None if is_empty else total
 
     def cut(self, episode: EpisodeInProgress, recurrent_state: Mapping[str, np.ndarray]) -> None:
-        """Store the steps so far as a truncated episode; later steps become a separate episode. Agents use this if they
-        learn before the episodes in all copies of the environment have ended.
+        """Store the steps so far as a truncated episode; later steps form a separate episode. Agents that learn before
+        all episodes have ended use this method.
 
         :param recurrent_state: the present state of the agent's recurrent network; empty without such a network
         """
@@ -297,16 +298,18 @@ class Experience:
             self._store(buffer.transitions)
 
     def go_on_with(self, episode: EpisodeInProgress) -> None:
-        """Continue an episode of a checkpoint."""
+        """Prepare the memory to continue an episode from a checkpoint."""
         if not self._stores_whole_episodes:
             # the next stacks share frames with the present state; the memory must store each frame only once
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store experience from another process and add its statistics to the filters: both or neither.
+        """Store experience from another process, and add its statistics to the filters. After an error, neither is
+        changed.
 
         :param filters: the filters that gather statistics, by name
-        :raises CoachError: the columns of the experience differ from the memory's columns; the agent is unchanged then
+        :raises CoachError: if the columns of the experience differ from the memory's columns; the agent is unchanged
+            then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
@@ -326,7 +329,9 @@ class Experience:
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
-    """[A, K] the choices of each recorded action; None if the agent's actions have no parts, as the recorded ones."""
+    """[A, K], the K parts of each of the A recorded actions, if only the agent's actions are split into parts;
+    otherwise None.
+    """
     actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None

@@ -27,29 +27,29 @@ class Learning:
 
     @property
     def needs_newest_policy(self) -> bool:
-        """True if it can only learn from steps of the newest policy."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which policies it learns from")
+        """True if the agent can only learn from steps of the newest policy."""
+        raise NotImplementedError(f"{type(self).__name__} must define needs_newest_policy")
 
     def is_due(self) -> bool:
         """True if ``learn`` would make an update now. The call changes no state."""
-        raise NotImplementedError(f"{type(self).__name__} does not say when it learns")
+        raise NotImplementedError(f"{type(self).__name__} must define is_due")
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         """Make the updates that are due.
 
-        :param updates_left: the most updates that the run still wants, None for no limit
+        :param updates_left: the largest number of updates that the run may still make; None for no limit
         :return: the loss; its conversion to float may wait for the updates
         """
-        raise NotImplementedError(f"{type(self).__name__} makes no updates")
+        raise NotImplementedError(f"{type(self).__name__} must define learn")
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """The number of steps, episodes or segments that other processes must still play for the next update."""
-        raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
+        raise NotImplementedError(f"{type(self).__name__} must define left_to_play to learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
         """Check that experience of another process has the data that learning needs.
 
-        :raises CoachError: data are missing
+        :raises CoachError: if data are missing
         """
 
     def take_in(self, played: ExperienceChunk) -> None:
@@ -70,8 +70,8 @@ class PhaseLearning(Learning):
 
     :param agent: the agent; its settings and its episodes are read at each use, because they may change during a run
 
-    :ivar start: begins the phases that are due, and returns the number of their updates; the argument is the largest
-        number that the run still wants, None for no limit
+    :ivar start: begins the phases that are due, and returns the number of their updates; its argument is the largest
+        number of updates that the run may still make, None for no limit
     """
 
     def __init__(self, agent: Any):

@@ -30,7 +30,7 @@ class MemoryRequirement(Enum):
 class HeadRequirement:
     """A head that an update rule reads. Each class of heads with these outputs fits.
 
-    :param settings: the parameter class of such a head, for messages
+    :param settings: the parameter class of a head that fits, for messages
     :param outputs: groups of outputs' names; the head must have all outputs of at least one group
     """
 
@@ -42,7 +42,7 @@ class HeadRequirement:
 @dataclass(frozen=True)
 class NetworkRequirement:
     """Parts of a network that an update rule reads. A rule that reads several heads needs exactly these heads. A rule
-    that reads one head reads the first one, and the network may have more.
+    that reads one head reads the first head, and the network may have more heads.
 
     :param heads: the heads that the rule reads, in order
     :param has_target: the rule reads the target network too
@@ -75,15 +75,15 @@ class NetworkRequirement:
 
 @dataclass(frozen=True)
 class AgentRequirements:
-    """Requirements of an agent. An agent's class declares a requirement as a class attribute of the same name. All are
-    optional.
+    """Requirements of an agent. An agent's class declares a requirement as a class attribute of the same name. All
+    requirements are optional.
 
     :param network_requirements: the parts of each network that the update rule reads, by the name of the network
     :param memory_requirement: the data that the agent needs from its memory
-    :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if the rule also learns from the
-        returns of whole episodes, so that only -1 is right
+    :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if only -1 is right, because the
+        rule also learns from the returns of whole episodes
     :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
-    :param predicts_values: the exploration policy receives values of actions, not probabilities
+    :param predicts_values: True if the exploration policy receives values of actions, not probabilities
     :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
     :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
     :param plays_team: the agent plays all its players as one team, with joint states and a ``TeamActionSpace``

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray]
 
-_MOST_STEPS = 10_000_000  # in an episode; a larger place in a message is an error
+_MOST_STEPS = 10_000_000  # largest number of steps in an episode: a larger number in a message is an error
 
 
 @dataclass
@@ -50,7 +50,7 @@ class SegmentStart:
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
         """The place from the result of ``plain``.
 
-        :raises CoachError: the data do not describe a place
+        :raises CoachError: if the data do not describe a place
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
@@ -65,10 +65,10 @@ class SegmentStart:
 
 
 class Segment(Batch):
-    """Steps of one episode in order, and their place in it.
+    """Steps of one episode in order, and their place in the episode.
 
     :param batch: the steps
-    :param start: the place of the steps in the episode; by default they are a whole episode
+    :param start: the place of the steps in the episode; by default the steps are a whole episode
     :param copy: the number of the copy of the environment; None if another process played the steps
 
     :ivar outputs: a network's outputs for each state and for the last next state, [T + 1, ...] by name; None until a
@@ -162,8 +162,8 @@ class ReceivedSegments:
         """The places of the segments in received experience.
 
         :param recurrent: a state of the agent's network; received states must have its names and shapes
-        :raises CoachError: a segment has no place, the segments do not cover the columns, or a recurrent state does not
-            fit the network
+        :raises CoachError: if a segment has no place, the segments do not cover the columns, or a recurrent state does
+            not fit the network
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
@@ -246,9 +246,9 @@ class SegmentSettings:
 
     ``per_update`` has three cases:
 
-    - 1: each segment of this process makes an update. From other processes, one segment of each makes an update
-      together, unless segments are replayed. With separate updates, the other segments would come from an older policy
-      after the first update. Only rules with replay correct for this.
+    - 1: each segment of this process makes an update. If other processes play, one segment of each process makes one
+    update together: with separate updates, the segments after the first update would come from an older policy. Rules
+    with replay correct for this, so there each segment makes an update.
     - More than 1: an update learns from this number of complete episodes. The gradient is the sum over all their
       segments.
     - None: an update learns from all steps since the last update, with a segment of each copy of the environment or of
@@ -258,8 +258,9 @@ class SegmentSettings:
     :param per_update: the number of segments of an update; see above
     :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
-    :param updates_targets: target networks are updated when the clock says so
-    :param target_rates: by network, the rate of the target network: the share of the newest weights in its update
+    :param updates_targets: True: target networks are updated when the clock says that they are due
+    :param target_rates: a dict from a network to the rate of its target network: the share of the newest weights in an
+        update
     :param epochs: number of gradient steps of an update, each on all of its steps
     """
 
@@ -276,12 +277,12 @@ class SegmentLearning(Learning):
 
     The columns of segments are kept until the last segment of an update has arrived. Then one update learns from all of
     them. Segments that end at the same time belong to the same update, even if it becomes larger than the settings say.
-    Otherwise the next update would learn from steps of an older policy.
+    In separate updates, the second update would learn from steps of an older policy.
 
     :param agent: the agent; its ``segment_settings``, episodes and ``learning_columns`` are read at each use, because
         settings may change during a run
-    :param asked: the network that predicts for received segments before they become columns; None if no prediction is
-        needed
+    :param asked: the network that predicts for received segments before their columns are made; None if no prediction
+        is needed
     :param replay: draws old segments to learn from after each new one; None without replay
     :param needed_info: names of info columns that received segments must have, with a finite number for each step
     :param rollout_columns: makes the columns of the steps of several actors; None if each segment is a separate batch
@@ -338,7 +339,9 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The missing segments or episodes of the next update. By default it needs one segment of each process."""
+        """The number of segments or episodes that the next update still needs. By default an update needs one segment
+        of each process.
+        """
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1

@@ -21,7 +21,7 @@ def stored_state(name: str) -> str:
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The recurrent state before each row's action, [B, size] for each of its parts.
 
-    :raises CoachError: a transition has no stored state
+    :raises CoachError: if a transition has no stored state
     """
     found = {}
     for name in names:

@@ -44,7 +44,9 @@ class Evaluation:
     shaped_reward: float = 0.0
 
     def add(self, report: EpisodeReport, success_threshold: float | None) -> None:
-        """Count an episode. :param success_threshold: the smallest reward of a success; None if no episode is one"""
+        """Count an episode. :param success_threshold: the smallest reward of a success; None if no episode counts as a
+        success
+        """
         reward = float(np.sum(report.reward))
         self.episodes += 1
         self.reward += reward
@@ -63,12 +65,12 @@ class Signals:
 
     :param writes_steps: write a row for each step too
     :param period: write to the file after this number of rows
-    :param row_unit: a row stands for an episode, an epoch or a number of updates
+    :param row_unit: the unit of a row: an episode, an epoch or a number of updates
 
     :ivar reports: episodes that another process will record; None if this process records them
     :ivar logger: the CSV with the rows
     :ivar step_logger: the CSVs with a row for each step, one file for each episode
-    :ivar is_row_open: a row is open: an episode has ended, and the next one has not begun
+    :ivar is_row_open: True if a row is open: an episode has ended, and the next episode has not begun
     :ivar evaluation: the sums of the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
@@ -100,8 +102,8 @@ class Signals:
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
         """Create a signal.
 
-        :param per_episode: rows have its statistics
-        :param per_step: rows of steps have its last value
+        :param per_episode: write the signal's statistics to the rows
+        :param per_step: write the signal's last value to the rows of steps
         """
         signal = Signal(name)
         if per_episode:
@@ -161,7 +163,8 @@ class Signals:
 
     def write_row(self, number: int, counts: Mapping[str, Any], epoch: int | None) -> None:
         """Write the whole row of an epoch, or of a number of updates. It has the statistics of the samples since the
-        last row. The results of a later evaluation are added to it. It has the same columns as an episode's row.
+        last row. The results of a later evaluation are added to this row. The row has the same columns as an episode's
+        row.
 
         :param number: the number of the epoch, or of the updates so far; it increases from row to row
         :param counts: the first columns of the row
@@ -175,7 +178,7 @@ class Signals:
             signal.reset()
 
     def open_row(self, number: int, columns: Mapping[str, Any]) -> None:
-        """Open a row, and close the row before it. Samples belong to the new row until it is closed.
+        """Open a row, and close the row before it. Samples belong to the new row until this row is closed.
 
         :param number: the number of the row: of the episode or the epoch, or of the updates so far
         """

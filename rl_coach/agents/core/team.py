@@ -36,9 +36,9 @@ class Team:
     :param agent: the agent's name, for messages
     :param players: the players' names, in order
     :param spaces: the spaces of each player
-    :param central: the space of the environment's central state; None if it has none
+    :param central: the space of the environment's central state; None without a central state
     :param tells_players_apart: add the players' numbers to their observations
-    :raises CoachError: the players have images or actions that are not discrete
+    :raises CoachError: if the players have images or actions that are not discrete
     """
 
     def __init__(

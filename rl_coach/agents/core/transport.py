@@ -27,8 +27,8 @@ class TransportSignals:
     """Signals of an agent about the experience from other processes.
 
     :param policy_lag: number of updates since the acting policy was published
-    :param discarded: number of discarded steps, which an older policy has played
-    :param waiting: the share of their time that workers have waited
+    :param discarded: number of steps that were discarded because an older policy had played them
+    :param waiting: the share of the rollout workers' time that they have waited
     """
 
     policy_lag: Signal
@@ -77,21 +77,21 @@ def _number(reward: Any) -> Any:
 def played_in(chunk: Chunk) -> ExperienceChunk:
     """The experience in a chunk. The types of its data are checked here, and its values in ``take_in``.
 
-    :raises ChunkError: the chunk has unknown entries, or an entry of a wrong type
+    :raises ChunkError: if the chunk has unknown entries, or an entry of a wrong type
     """
     try:
         about = chunk.about
         if unknown := sorted(about.keys() - _ABOUT):
-            raise ChunkError("garbage", f"it tells of {unknown}")
+            raise ChunkError("garbage", f"it has unknown entries {unknown}")
         reports = [_report(*report) for report in _of_kind(list, about.get("reports", []))]
         filters = _of_kind(dict, about.get("filters", {}))
-        # The names become attributes of the agent. Any other name could reach anything on it.
+        # The names are used as attributes of the agent: any other name could change any attribute.
         if not set(filters) <= set(FILTERS):
-            raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
+            raise ChunkError("garbage", f"it has statistics of unknown filters {sorted(set(filters) - set(FILTERS))}")
         segment_starts = _of_kind(list, about.get("segment_starts", []))
         waited = about.get("waited", 0.0)
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
-            raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
+            raise ChunkError("garbage", f"the share of time waited is {str(waited)[:40]!r}, not a number from 0 to 1")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
         environment = _environment(*about["environment"]) if "environment" in about else EnvironmentProgress()
         return ExperienceChunk(
@@ -100,7 +100,7 @@ def played_in(chunk: Chunk) -> ExperienceChunk:
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
-        raise ChunkError("garbage", f"its reports are none: {error}") from error
+        raise ChunkError("garbage", f"its entries are not readable: {error}") from error
 
 
 def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
@@ -133,14 +133,14 @@ def _priorities(values: Any) -> np.ndarray:
 
 def _of_kind(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise ChunkError("garbage", f"{str(value)[:40]!r} is no {kind.__name__}")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not of type {kind.__name__}")
     return value
 
 
 def take_in(agent: Any, played: ExperienceChunk) -> None:
     """Store and count experience of another process as if the agent had played it in this process.
 
-    :raises CoachError: the experience is inconsistent, or does not fit the agent's spaces or memory; the agent is
+    :raises CoachError: if the experience is inconsistent, or does not fit the agent's spaces or memory; the agent is
         unchanged then
     """
     # all checks come first, so that a message is either used completely or not at all
@@ -183,7 +183,7 @@ def _weights(state: Any) -> dict[str, list[np.ndarray]]:
 
 
 def take_policy(agent: Any, policy: dict[str, Any]) -> None:
-    """Let an agent with networks that only act use the policy that ``policy_of`` returned."""
+    """Set the policy of an agent that only acts, from the result of ``policy_of``."""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
             agent.networks[name].state.set_arrays(group, arrays)

@@ -56,7 +56,7 @@ def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: 
 
     :param targets: [actions, dimensions], the points that the actions stand for; None if they stand for no points
     :param width: number of coordinates wanted
-    :raises CoachError: the points have a different number of coordinates
+    :raises CoachError: if the points have a different number of coordinates
     """
     coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
     coordinates = coordinates.reshape(space.num_actions, -1)
