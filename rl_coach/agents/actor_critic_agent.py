@@ -98,8 +98,8 @@ class ActorCriticAgentParameters(AgentParameters):
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
-    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), multiplied by the weight of each
-    row.
+    """The loss: the sum over rows of value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi),
+    multiplied by the weight of the row.
 
     ``extra['advantages']`` and ``extra['returns']`` are [B].
     """

@@ -47,7 +47,7 @@ class MixedMonteCarloAgentParameters(DQNAgentParameters):
 def mixed_monte_carlo_rule(
     mixing_rate: float, is_huber: bool, mask_name: str | None, loss_weight: float = 1.0
 ) -> UpdateRule:
-    """y = (1 - m) (r + discount_t Q_target(s', argmax_a Q(s', a))) + m G.
+    """The loss of Q-learning with the targets y = (1 - m) (r + discount_t Q_target(s', argmax_a Q(s', a))) + m G.
 
     ``extra['returns']`` G is [B], the discounted rewards up to the episode's end.
 

@@ -71,7 +71,9 @@ class PolicyGradientsAgentParameters(AgentParameters):
 
 
 def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
-    """-sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t from ``extra['advantages']`` [B]."""
+    """The loss -sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t from ``extra['advantages']``
+    [B].
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, weights=batch.weights, advantages=batch.extra.get("advantages"))

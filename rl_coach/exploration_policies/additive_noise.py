@@ -38,7 +38,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """Base class of policies that draw an action around the mean. It computes the standard deviation.
+    """Base class of policies that draw an action around the mean. This class computes the standard deviation.
 
     If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """

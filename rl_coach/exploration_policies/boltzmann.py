@@ -48,7 +48,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     def __init__(self, action_space: ActionSpace, temperature_schedule: Schedule):
         super().__init__(action_space)
         if temperature_schedule is None:
-            raise self._refuse("it has no temperature_schedule; set one, such as ConstantSchedule(1.0)")
+            raise self._refuse("temperature_schedule is not set; set it, for example to ConstantSchedule(1.0)")
         self.temperature_schedule = temperature_schedule
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:

@@ -20,7 +20,7 @@ from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, Mu
 
 
 class CategoricalParameters(ExplorationParameters):
-    """The agent's own probabilities."""
+    """Discrete actions are drawn with the agent's own probabilities."""
 
     path = "rl_coach.exploration_policies.categorical:Categorical"
 

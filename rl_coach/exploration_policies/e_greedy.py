@@ -63,7 +63,7 @@ class EGreedy(ExplorationPolicy):
     episode_attributes: tuple[str, ...] | None = ()
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
-    advice_on_actions = "it is neither discrete nor a box; add an action filter"
+    advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(

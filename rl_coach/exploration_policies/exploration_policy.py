@@ -27,7 +27,7 @@ ActionAndProbabilities = tuple[int, np.ndarray]
 OVERRIDES = OverrideTable(
     {"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",), "get_actions": ("get_action",)}
 )
-"""A policy that overrides ``get_action`` must also define how it is deployed and whether it draws by probabilities."""
+"""The attributes that a subclass does not inherit if it overrides ``get_action``. The subclass must define them too."""
 
 _ALLOWED = frozenset({
     "action_choice", "advance", "get_control_param", "get_schedules", "get_state", "reset", "resume", "seed",

@@ -28,7 +28,7 @@ class Greedy(ExplorationPolicy):
     episode_attributes = ()
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace, GoalsSpace)
-    advice_on_actions = "it is neither discrete nor a box; add an action filter"
+    advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):

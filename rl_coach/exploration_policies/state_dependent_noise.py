@@ -39,8 +39,9 @@ class StateDependentNoiseParameters(ExplorationParameters):
 
 
 class StateDependentNoise(ContinuousActionExplorationPolicy):
-    """In training, the mean plus z(s) E. z are the features of the policy's last layer, and E [F, A] is drawn from N(0,
-    scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation 5).
+    """In training, chooses the mean plus the noise z(s) E. z are the features of the policy's last layer, and E [F, A]
+    is drawn from N(0, scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation
+    5).
 
     The constructor sets ``state_dependent_noise`` in the parameters of the heads, so the policy must be built before
     the networks.

@@ -78,7 +78,9 @@ def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarra
 
 
 def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """[E, T] logarithms of the product of an episode's ratios up to each step; constant after its end."""
+    """The logarithms [E, T] of the products of an episode's ratios up to each step; constant after the end of the
+    episode.
+    """
     return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
 
 
@@ -90,7 +92,9 @@ def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.nd
 def per_decision_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Importance sampling that weights each reward only by the actions up to it (Precup et al. 2000, equation 5)."""
+    """Importance sampling that weights each reward only by the ratios of the actions up to this reward (Precup et al.
+    2000, equation 5).
+    """
     discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
     return float(np.mean(np.sum(np.exp(log_weights(log_ratios, mask)) * discounted, axis=1)))
 

@@ -76,7 +76,7 @@ class OpeManager:
         q_network: Any,
         network_keys: Sequence[str],
     ) -> OpeEstimation:
-        """Estimate the policy of a network of action values.
+        """Estimate the value of the policy of ``q_network``.
 
         Values and probabilities are written into the ``info`` of the transitions, so the episodes must consist of these
         transitions.

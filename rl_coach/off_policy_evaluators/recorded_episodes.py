@@ -33,7 +33,8 @@ class RecordedEpisodes:
 
 
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
-    """The arrays of episodes that ``OpeManager.evaluate`` has written its values into (``info`` of the transitions).
+    """The arrays of episodes. ``OpeManager.evaluate`` must have written its values into the ``info`` of their
+    transitions.
 
     :raises CoachError: if there is no step, or a reward is a sum over several steps
     """

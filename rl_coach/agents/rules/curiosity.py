@@ -40,7 +40,7 @@ def curious_rule(rule: UpdateRule, coefficient: float) -> UpdateRule:
 
 
 def predictor_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-    """The mean prediction error over the rows with ``extra['teaches_predictor']`` [B] above 0."""
+    """The predictor's loss: the mean prediction error over the rows with ``extra['teaches_predictor']`` [B] above 0."""
     assert_rank(1, teaches_predictor=batch.extra.get("teaches_predictor"))
     taught = ops.cast(batch.weights > 0, "float32") * batch.extra["teaches_predictor"]
     loss = weighted_mean(ops, prediction_errors(ops, networks, batch), taught)

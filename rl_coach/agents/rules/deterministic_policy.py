@@ -30,7 +30,8 @@ def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[fl
 
 
 def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, action_penalty: float) -> Any:
-    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the final tanh.
+    """The actor's loss E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), plus a penalty on the squared input of the
+    final tanh.
 
     :param policy: the actor's ``action`` and ``pre_activation`` [B, A]
     :param q: [B], the critic's values of these actions
@@ -85,7 +86,7 @@ NextValue = Callable[[Any, dict[str, NetworkView], LearningBatch], Any]
 
 
 def value_of_target_policy(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """Q'(s', mu'(s')) [B]."""
+    """The value Q'(s', mu'(s')) [B] of the next states, with the target critic Q' and the target actor mu'."""
     a_t = networks["actor"].target(batch.next_states)[0]["action"]
     return networks["critic"].target({**batch.next_states, "action": a_t})[0]["q"]
 
@@ -108,7 +109,7 @@ def ddpg_stages(
     is_huber: bool,
     next_value: NextValue,
 ) -> Stages:
-    """Algorithm 1: the critic learns, then the actor."""
+    """The stages of DDPG (algorithm 1): the critic learns, then the actor."""
     critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
     return Stage(("critic",), critic), Stage(("actor",), actor)
 
@@ -140,8 +141,8 @@ def td3_stages(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> Stages:
-    """The stages of algorithm 1: the critics learn, then the actor maximizes the first critic. The agent chooses the
-    updates that train the actor.
+    """The stages of TD3 (algorithm 1): the critics learn, then the actor maximizes the first critic. The agent chooses
+    the updates that train the actor.
     """
     critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
     return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))

@@ -38,7 +38,7 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
 
 
 class DrQRules:
-    """The rules of the critic and of the actor. Both look at the same shifted images.
+    """The rules of the critic and of the actor. Both use the same shifted images.
 
     ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
     standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise, as a share of the action

@@ -22,14 +22,14 @@ def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
 
 
 def clipped_objective(ops: Any, ratio: Any, advantages: Any, epsilon: Any) -> Any:
-    """min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
+    """The clipped objective min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
     return ops.minimum(ratio * advantages, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
 
 
 def clipped_policy_loss(
     ops: Any, log_ratio: Any, advantages: Any, limit: Any, weights: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] and signals about the ratio r.
+    """The policy's loss -E[min(r A, clip(r, 1 - e, 1 + e) A)], and signals about the ratio r.
 
     :param log_ratio: [B], log r; or [B, N] of N players
     :param advantages: A, of the same shape or broadcast to it
@@ -51,8 +51,8 @@ def clipped_policy_loss(
 
 
 def clipped_value_loss(ops: Any, values: Any, batch: LearningBatch, value_epsilon: float | None, kind: str = "") -> Any:
-    """The mean of (V - R)^2, or with ``value_epsilon`` of the larger one of (V - R)^2 and (V' - R)^2; see
-    ``clipped_ppo_rule``.
+    """The critic's loss: the mean of (V - R)^2. With ``value_epsilon``, the mean of the larger one of (V - R)^2 and (V'
+    - R)^2; see ``clipped_ppo_rule``.
 
     :param values: [B], V
     :param kind: the beginning of the names of the returns and the old values in ``extra``
@@ -75,8 +75,8 @@ def clipped_ppo_rule(
     mask_name: str | None,
     value_epsilon: float | None = None,
 ) -> UpdateRule:
-    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), equations 7 and 9 of
-    Schulman et al. 2017.
+    """The loss value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi) (Schulman et
+    al. 2017, equations 7 and 9).
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon. With ``value_epsilon``, the critic's loss is the larger one of (V - R)^2 and (V' - R)^2. V' is
@@ -144,8 +144,9 @@ def ppo_rule(
     mask_name: str | None,
     epsilon: float | None = None,
 ) -> UpdateRule:
-    """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
-    Schulman et al. 2017, with the additional penalty of their code on a KL above twice the target d.
+    """The losses of two networks. Critic: (V - R)^2. Policy: -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi)
+    (Schulman et al. 2017, equation 8). The term with c is in the authors' code: a penalty on a KL above twice the
+    target d.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
     ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
@@ -188,7 +189,7 @@ def ppo_rule(
 
 
 def behaviour_policy(ops: Any, batch: LearningBatch) -> dict[str, Any]:
-    """The outputs of the policy that played, from the columns that ``ppo_rule`` names."""
+    """The outputs of the policy that played, from the columns of the batch; see ``ppo_rule``."""
     prefix = "behaviour_"
     names = ("probabilities", "mean", "standard_deviation")
     old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}

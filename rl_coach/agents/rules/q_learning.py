@@ -31,7 +31,9 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 
 def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
-    """The values [B, A], very low where the observation ``mask_name`` of these states forbids an action."""
+    """The values ``q`` [B, A], replaced by a very low number if the observation ``mask_name`` of a state forbids the
+    action.
+    """
     return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 
@@ -64,7 +66,8 @@ def q_learning_rule(
     loss_weight: float = 1.0,
     mean: Any = weighted_mean,
 ) -> UpdateRule:
-    """y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses a' (Mnih et al. 2015, algorithm 1).
+    """The loss of Q-learning with the targets y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses
+    a' (Mnih et al. 2015, algorithm 1).
 
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
@@ -125,8 +128,9 @@ def munchausen_rule(
     mask_name: str | None,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s') (Q_target(s', a') - tau log pi(a'|s')),
-    where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0: section 4).
+    """The loss of Q-learning with the targets y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s')
+    (Q_target(s', a') - tau log pi(a'|s')), where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0:
+    section 4).
 
     The sum over a' is computed as tau logsumexp(Q_target(s', .) / tau), which is exact also for very small
     probabilities.

@@ -23,8 +23,8 @@ def shaped(numbers: np.ndarray, weights: Sequence[np.ndarray]) -> list[np.ndarra
 
 
 def random_search_gradient(directions: np.ndarray, plus: np.ndarray, minus: np.ndarray, top: int) -> np.ndarray:
-    """[P], -1 / (b sigma) sum_k (r_k+ - r_k-) delta_k over the b best directions (algorithm 2, steps 6 and 7). A step
-    of gradient descent with the learning rate alpha is the step of the paper.
+    """The gradient [P]: -1 / (b sigma) sum_k (r_k+ - r_k-) delta_k over the b best directions (algorithm 2, steps 6 and
+    7). A step of gradient descent with the learning rate alpha is the step of the paper.
 
     The best directions have the largest max(r+, r-). sigma is the standard deviation of their 2 b returns; if all are
     equal, the gradient is 0.

@@ -31,7 +31,7 @@ _LEFT_OUT = 1e30  # larger than any value
 
 
 def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
-    """tanh(u) with u ~ N(mean, deviation), and its log density (appendix C, equation 21).
+    """A sample tanh(u) with u ~ N(mean, deviation^2), and its log density (appendix C, equation 21).
 
     :param policy: ``mean`` and ``log_deviation`` [B, A]
     :param noise: [B, A], standard normal
@@ -94,7 +94,9 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
 
 
 def soft_actor_critic_stages(temperature: float = 1.0) -> Stages:
-    """The update of ``soft_actor_critic_rule``, with the signal that Coach has of the policy's gradients."""
+    """The update of ``soft_actor_critic_rule`` as one stage. The signal ``Policy_grads_sumabs`` is the sum of the
+    policy's absolute gradients.
+    """
     rule = soft_actor_critic_rule(temperature)
     return (Stage(("policy", "q", "v"), rule, gradient_sums=(("Policy_grads_sumabs", "policy"),)),)
 

@@ -37,8 +37,9 @@ def value_decomposition_rule(
     needs_online: bool,
     loss_weights: Mapping[str, float],
 ) -> UpdateRule:
-    """y = r + discount_t * Q_tot_target(s', a'), where each a'_i is the best allowed action of player i. The mean of
-    (y - Q_tot(s, a))^2 teaches the players' network ``main`` and, if there is one, the network ``mixer``.
+    """The loss of VDN and QMIX: the mean of (y - Q_tot(s, a))^2 with the targets y = r + discount_t * Q_tot_target(s',
+    a'). Each a'_i is the best allowed action of player i. The players' network ``main`` and, if there is one, the
+    network ``mixer`` learn from this loss.
 
     ``actions`` is [B, N]. The players' values [B, N, A] are 0 for a player that is not present.
 
