@@ -1,4 +1,4 @@
-"""An agent: it observes, acts, remembers and learns."""
+"""The base class of all agents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_pa
 
 
 class Agent(CoachNames, AgentInterface):
-    """Acts, observes, remembers and learns.
+    """Base class of all agents. An agent acts, observes, stores transitions and learns.
 
     A subclass defines an update rule (``make_update_rule``) and chooses actions (``choose_action``). Instead of the
     rule, a subclass may override ``learn_from_batch`` and compute targets itself. A subclass may declare requirements
@@ -83,7 +83,7 @@ class Agent(CoachNames, AgentInterface):
     :cvar learns_from_recorded_steps: True if the memory may store steps that other agents or programs have played
     :cvar trains_asynchronously: True if several workers of one machine may train the agent at once, on shared weights
     :cvar explores_by_parameter: True if the control parameter of the exploration policy measures how much the agent
-        explores. It is then printed and logged
+        explores. The parameter is then printed and logged
     :cvar batch_network: name of the network whose ``batch_size`` the updates use; None for the first network
     :cvar episode_class: the class of the agent's episodes; its fields belong to one episode
     :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. A subclass
@@ -99,8 +99,8 @@ class Agent(CoachNames, AgentInterface):
     :ivar networks: the agent's networks by name
     :ivar pre_network_filter: changes states before they enter the networks
     :ivar batches: the source of batches for updates
-    :ivar learning_periods: by network, k if the network learns in every k-th update; a network without an entry learns
-        in each update
+    :ivar learning_periods: a dict from a network to k: the network learns in every k-th update. A network without an
+        entry learns in each update
     :ivar parallel: the actors in several copies of the environment; None if the agent acts in one
     :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of the agent's parameters is None
     :ivar hooks: names of those methods in ``HOOKS`` that a subclass or the instance overrides; computed when a phase
@@ -292,7 +292,9 @@ class Agent(CoachNames, AgentInterface):
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
     ) -> Signal:
-        """A signal for the CSV: statistics over each episode, or its value at each step in the in-episode CSV."""
+        """Create a signal for the CSVs: its statistics over each episode, or its value at each step (in-episode
+        CSV).
+        """
         return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
 
     def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -322,8 +324,8 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run. Setting ``TEST`` begins an evaluation. After the evaluation, training continues
-        with the state from before.
+        """Current phase of the run. Setting ``TEST`` begins an evaluation. After the evaluation, training continues as
+        if there had been no evaluation.
         """
         return self._phase
 
@@ -418,7 +420,7 @@ class Agent(CoachNames, AgentInterface):
         return self.actor.act(action)
 
     def count_played(self, steps: int) -> None:
-        """Count steps in the environment, of this process or of another one that played for this agent."""
+        """Count steps in the environment. This process or another process has played them for this agent."""
         self.clock.steps += steps
 
     def note_action(self, chosen: ActionInfo) -> None:
@@ -427,7 +429,7 @@ class Agent(CoachNames, AgentInterface):
         """
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """Choose an action for one state. Its observations have no batch dimension."""
+        """Choose an action for one state. The observations of the state have no batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} must define choose_action")
 
     @property
@@ -592,7 +594,7 @@ class Agent(CoachNames, AgentInterface):
 
         :param num_copies: the number of copies of the environment
         :param actions: the environment's action space
-        :param heats_up: the run begins with a heatup
+        :param heats_up: True if the run begins with a heatup
         """
         return f"{type(self).__name__} has no compiled form"
 
@@ -641,7 +643,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Input, output and pre-network filter by the names of these attributes."""
+        """The input, output and pre-network filters, by the names of the agent's attributes."""
         return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rl_coach.spaces import ActionSpace
 
 
 class AgentInterface:
-    """Acts, observes and learns.
+    """The interface of an agent: it acts, observes and learns.
 
     In an episode the calls come in this order: ``reset_internal_state``, ``observe`` (the first response of the
     environment), then ``act`` and ``observe`` in turn until ``observe`` returns True, then ``handle_episode_ended``.
@@ -23,13 +23,14 @@ class AgentInterface:
     :cvar is_person: True if a person acts, who may end the run at any time
     :cvar reason_to_act_alone: the reason why other processes cannot play for the agent, and what to do instead; None if
         they can
-    :ivar in_action_space: the directives that the level above may choose; None for an agent without a level above
+    :ivar in_action_space: the directives (such as goals) that the level above may choose; None for an agent without a
+        level above
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
     :ivar run_parameters: returns all parameters of the run, for TensorBoard and other records of the signals
     :ivar stop_if_asked: ends the run if the user has asked for the end; agents that wait for a person call it
     :ivar can_train: True if there are networks to train. Otherwise each call of ``train`` counts as a training step
     :ivar training_iteration: updates of the agent's networks so far
-    :ivar last_action_info: the last action, None before the first
+    :ivar last_action_info: the last action; None before the first action
     :ivar updates_left: the largest number of updates that a training phase may still make; None for no limit
     :ivar full_name_id: ``level/agent``, or ``level/composite agent/agent``, once the agent has its parent
     """
@@ -72,7 +73,7 @@ class AgentInterface:
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run. Leaving ``TEST`` closes an evaluation."""
+        """Current phase of the run. Setting another phase than ``TEST`` closes an evaluation."""
         return self._phase
 
     @phase.setter
@@ -95,7 +96,7 @@ class AgentInterface:
         return 1
 
     def create_agents(self) -> None:
-        """Build the agents inside, if there are any; called once this agent has its parent."""
+        """Build the agents that this agent consists of, if there are any. Called after this agent has its parent."""
 
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
@@ -134,7 +135,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} must define act")
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record this action as the last one: the environment receives it instead of the agent's choice."""
+        """Record an action as the last action: the environment receives it instead of the agent's choice."""
         self.last_action_info = action_info
 
     def observe(self, env_response: EnvResponse) -> bool:
@@ -221,7 +222,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} must define get_state")
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         raise NotImplementedError(f"{type(self).__name__} must define set_state")
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:

@@ -66,7 +66,8 @@ class ApexDQNAgent(DDQNAgent):
             )
 
     def first_priorities(self, batch: Batch) -> np.ndarray:
-        """[B], |r + discount_t max_a Q(s', a) - Q(s, a)| of n-step transitions, from one prediction for all of them.
+        """The first priorities [B] of n-step transitions: |r + discount_t max_a Q(s', a) - Q(s, a)|. One call predicts
+        for all of them.
 
         A process that plays has the newest online network that it received and no target network, so the online
         network gives both values (algorithm 1 of the paper).

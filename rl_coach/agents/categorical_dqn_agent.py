@@ -90,7 +90,7 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "v_min"):  # other heads, such as a user's own head, may have no atoms
+            if hasattr(head, "v_min"):  # other heads, such as a user's own head, may have no v_min
                 head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms
         return super().create_networks()
 

@@ -1,4 +1,6 @@
-"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach use them."""
+"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach 1 use these
+names.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class CoachNames:
         return self.clock.episodes
 
     def get_state_embedding(self: Any, state: StateType | list[StateType]) -> np.ndarray:
-        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of states."""
         return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
 
     def update_step_in_episode_log(self: Any) -> None:

@@ -22,8 +22,8 @@ class DecisionPolicy:
     """Makes one action from the choices of several agents."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
-        """:param actions_info: the choice of each deciding agent, by the agent's name"""
-        raise NotImplementedError(f"{type(self).__name__} does not decide")
+        """Make one action. :param actions_info: the choice of each deciding agent, by the agent's name"""
+        raise NotImplementedError(f"{type(self).__name__} must define choose_action")
 
 
 class SingleDecider(DecisionPolicy):
@@ -73,8 +73,8 @@ class RoundRobin(DecisionPolicy):
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose. If several actions have the same number of votes, the action that an
-    agent chose first.
+    """The discrete action that most agents chose. If several actions have the same number of votes, the action of the
+    first of these agents.
     """
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:

@@ -101,10 +101,10 @@ class DDPGAgentParameters(AgentParameters):
 
 
 class DDPGAgent(Agent):
-    """An actor learns to increase the value of its action, which a critic estimates. Actions are clipped to their
-    bounds before they are played and stored.
+    """Learns an actor and a critic. The critic estimates the value of actions; the actor learns to increase this value.
+    Actions are clipped to their bounds before they are played and stored.
 
-    :cvar compiled_explorations: the parameters of the explorations that have a form in compiled loops
+    :cvar compiled_explorations: the parameter classes of the explorations that compiled loops support
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = {

@@ -108,7 +108,9 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 
 
 class DDQNBCQAgent(DDQNAgent):
-    """Double DQN with targets from familiar next actions. Familiarity is a column of the data, computed once."""
+    """Double DQN with targets from familiar next actions. Which actions are familiar is computed once and stored with
+    the data.
+    """
 
     predicts_values = True  # also among familiar actions
 

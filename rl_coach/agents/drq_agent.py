@@ -38,7 +38,7 @@ def trunk(units: int) -> list[Layer]:
 
 
 class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The encoder, and two Q(s, a) on a common trunk."""
+    """The critic network: the encoder, and two critics Q(s, a) with a common trunk."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)
@@ -52,8 +52,8 @@ class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The actor. It uses the critic's encoder without training the encoder, and has a separate trunk and separate
-    layers.
+    """The actor network. It uses the critic's encoder without training the encoder, and has a separate trunk and
+    separate layers.
     """
 
     def __init__(self) -> None:

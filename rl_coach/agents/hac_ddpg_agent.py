@@ -66,8 +66,8 @@ class HACDDPGAgent(DDPGAgent):
     """A level of hierarchical actor-critic (algorithm 1). Its update rule is DDPG's.
 
     The memory's ``goals_space`` computes rewards from the states' ``desired_goal``. The level's episode terminates when
-    this goal is reached. Any other end truncates it: the time limit, and the end of the environment's episode, which
-    may have another goal.
+    this goal is reached. Other ends truncate the episode: the time limit, and the end of the environment's episode. The
+    environment may have another goal than the level.
 
     :ivar subgoals: the goals of the level below, which are this level's actions; None for the lowest level
     """

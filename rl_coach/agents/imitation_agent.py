@@ -1,4 +1,4 @@
-"""Base of the agents that learn from demonstrations, without rewards."""
+"""Base class of the agents that learn from demonstrations, without rewards."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class NStepQAlgorithmParameters(AlgorithmParameters):
 
 
 class NStepQAgentParameters(AgentParameters):
-    """N-step Q-learning with epsilon-greedy exploration; it has no replay memory."""
+    """N-step Q-learning with epsilon-greedy exploration and without experience replay."""
 
     path = "rl_coach.agents.n_step_q_agent:NStepQAgent"
     algorithm: NStepQAlgorithmParameters

@@ -54,7 +54,7 @@ class Players(AgentGroup):
     :ivar agent_of: a dict from each player to the name of the agent that learns from this player
     :ivar teams: a dict from the name of an agent to the team that this agent plays
     :ivar over: the players that have finished the present episode
-    :ivar last_rewards: by agent, the total reward of the last episode of one of its players
+    :ivar last_rewards: a dict from an agent to the total reward of the last finished episode of one of its players
     """
 
     agents: dict[str, Agent]  # type: ignore[assignment]
@@ -113,7 +113,7 @@ class Players(AgentGroup):
     ) -> None:
         """Set the spaces of each player.
 
-        :param central: the space of the environment's central state, for teams; None if it has none
+        :param central: the space of the environment's central state, for teams; None without a central state
         :raises CoachError: if players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
@@ -175,8 +175,8 @@ class Players(AgentGroup):
         return all(player in self.over for player in self.teams[name].players)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Pass the environment's answer to its players. A player that has finished leaves, and its agent closes the
-        episode.
+        """Pass the environment's answer to its players. If a player has finished, its agent closes the episode of this
+        player.
 
         :return: True if the episode is over for all players
         """
@@ -336,7 +336,7 @@ class Players(AgentGroup):
 
 
 def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] | None) -> dict[str, str]:
-    """The agent that plays each player, by player.
+    """A dict from each player to the agent that plays this player.
 
     :param players: the environment's players, in their order
     :param agents: the names of the agents

@@ -14,7 +14,7 @@ from rl_coach.agents.compat import delegated
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler as PolicyGradientRescaler  # Coach's path of it
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler as PolicyGradientRescaler  # its path in Coach 1
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.exploration_policies.additive_noise import NoiseLevel

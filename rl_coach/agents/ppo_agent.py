@@ -82,7 +82,7 @@ class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
 
 class PPOAgentParameters(AgentParameters):
-    """PPO with a penalty, sampling from the policy."""
+    """PPO with a penalty. The agent samples from its policy."""
 
     algorithm_names = ("AdaptivePPO",)
     path = "rl_coach.agents.ppo_agent:PPOAgent"

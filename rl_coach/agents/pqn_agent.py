@@ -65,7 +65,7 @@ class PQNAlgorithmParameters(AlgorithmParameters):
 
 
 class PQNAgentParameters(AgentParameters):
-    """PQN with epsilon-greedy exploration; it has no replay memory."""
+    """PQN with epsilon-greedy exploration and without experience replay."""
 
     path = "rl_coach.agents.pqn_agent:PQNAgent"
     algorithm: PQNAlgorithmParameters
@@ -130,7 +130,8 @@ class PQNAgent(ValueOptimizationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).
+        """The columns of the update rule. ``extra/returns`` are R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a)
+        + lambda R_{t+1}) (section 4.1).
 
         The return of the last step of an episode is r_T + discount max_a Q(s_{T+1}, a), or r_T if the episode
         terminated.
@@ -154,7 +155,7 @@ class PQNAgent(ValueOptimizationAgent):
         return columns
 
     def _greedy_values(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[N] max_a Q(s, a) of the actions that are allowed. :param states: [N, ...] by name"""
+        """The values max_a Q(s, a) [N] of the allowed actions. :param states: [N, ...] by name"""
         main, mask_name = self.networks["main"], self.spaces.action_mask_name
         inputs = {name: states[name] for name in main.input_names}
         q = main.online_network.predict(inputs, outputs=self._q_outputs)

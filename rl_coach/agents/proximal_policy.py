@@ -1,4 +1,4 @@
-"""Base of the agents with proximal policy optimisation (Schulman et al. 2017, algorithm 1)."""
+"""Base class of the agents with proximal policy optimisation (Schulman et al. 2017, algorithm 1)."""
 
 from __future__ import annotations
 

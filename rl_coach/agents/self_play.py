@@ -66,7 +66,7 @@ class SelfPlayParameters(Parameters):
 class FrozenPlayer:
     """A player of one episode that acts with a past policy.
 
-    :param member: the number of the policy, counted from the first frozen one; None acts at random
+    :param member: the number of the policy, counted from the first that joined the pool; None acts at random
     :param state: the state in which the player acts next
     """
 
@@ -81,8 +81,8 @@ plain_data.register(FrozenPlayer)
 class PastPolicy:
     """A member of the pool.
 
-    :param number: the number of the policy, counted from the first frozen one
-    :param rating: the learner's Elo rating at the time of freezing; it does not change later
+    :param number: the number of the policy, counted from the first that joined the pool
+    :param rating: the learner's Elo rating when the policy joined the pool; it does not change later
     :param files: the policy's files, by name
     """
 
@@ -118,7 +118,7 @@ class SelfPlay:
         self._elo: Any = None
 
     def connect(self, learner: AgentInterface) -> None:
-        """:param learner: the agent that learns, built"""
+        """Set the agent that learns. Its networks must exist."""
         self._agent = learner
         self._elo = self._agent.register_signal("Elo")
 
@@ -237,7 +237,7 @@ class SelfPlay:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self._loaded = {}
         self._pool = [
             PastPolicy(

@@ -60,7 +60,7 @@ class _SACNetworkParameters(NetworkParameters):
 
 
 class SACValueNetworkParameters(_SACNetworkParameters):
-    """V(s), with the target network that the critics bootstrap from."""
+    """The value network V(s). The critics bootstrap from its target network."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,7 +83,7 @@ class SACCriticNetworkParameters(_SACNetworkParameters):
 
 
 class SACPolicyNetworkParameters(_SACNetworkParameters):
-    """The policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -224,8 +224,9 @@ def has_value_network(parameters: AgentParameters) -> bool:
 
 
 class SoftActorCriticAgent(Agent):
-    """Learns a stochastic policy with an additional reward for its entropy. Networks see actions from -1 to 1. The
-    environment gets them in its own range."""
+    """Learns a stochastic policy with an additional reward for its entropy. The networks' actions are from -1 to 1, and
+    are scaled to the environment's range.
+    """
 
     network_requirements = {
         "policy": NetworkRequirement((HeadRequirement("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
@@ -320,7 +321,7 @@ class SoftActorCriticAgent(Agent):
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        # the policy draws without asking this exploration
+        # the agent samples from its policy and does not use the exploration policy
         return why_exploration_is_not_compiled(self.ap, actions, AdditiveNoiseParameters) or why_replay_is_not_compiled(
             self.ap, num_copies, self.learns_one_by_one
         )

@@ -44,7 +44,7 @@ class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class TD3ActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=100, learning_rate=0.001)

@@ -85,7 +85,7 @@ class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
 
 
 class RandomAgentParameters(TD3ExplorationAgentParameters):
-    """An agent that acts at random and does not learn."""
+    """An agent that acts at random and learns no policy."""
 
     path = "rl_coach.agents.td3_exp_agent:RandomAgent"
 
@@ -96,8 +96,8 @@ class RandomAgentParameters(TD3ExplorationAgentParameters):
 
 
 class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
-    """TD3 that learns from novelty instead of rewards. Novelty is divided by the standard deviation of its discounted
-    sum (Burda et al. 2018, section 2.4).
+    """TD3 that learns from novelty instead of the environment's rewards. Novelty is divided by the standard deviation
+    of its discounted sum (Burda et al. 2018, section 2.4).
     """
 
     max_n_step = 1

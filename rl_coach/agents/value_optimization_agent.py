@@ -1,4 +1,4 @@
-"""Base of the agents that learn the value of actions."""
+"""Base class of the agents that learn the values of actions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ValueOptimizationAgent(Agent):
         if self.is_recurrent and middleware.burn_in > (length := middleware.sequence_length):
             yield (
                 f"middleware_parameters.burn_in is {middleware.burn_in} and sequence_length {length}: "
-                f"the second sequence of an episode has only {length} steps before it, make burn_in {length} at most"
+                f"the second sequence of an episode has only {length} steps before it, set burn_in to {length} at most"
             )
         chosen_among, heads = self.exploration_policy.num_heads, len(self.networks["main"].outputs_named("q")) or 1
         if chosen_among != heads:
@@ -159,7 +159,7 @@ class ValueOptimizationAgent(Agent):
                 losses = [self.get_reward_model_loss(self.update_loop.filtered(batch, False)) for batch in batches]
                 self.stop_if_asked()
         if epochs:
-            screen.announce(f"{self.name}: the reward model has learned, its loss is {np.mean(losses):.6g}")
+            screen.announce(f"{self.name}: the reward model is trained, its loss is {np.mean(losses):.6g}")
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")

@@ -29,11 +29,11 @@ from rl_coach.utilities.requirements import flags, whole
 
 
 class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
-    """Q(s, a) of an action's embedding."""
+    """The critic network: Q(s, a), where a is the embedding of an action."""
 
 
 class WolpertingerActorNetworkParameters(DDPGActorNetworkParameters):
-    """The policy, which gives a proto-action: a point among the actions' embeddings."""
+    """The policy network. Its output is a proto-action: a point among the actions' embeddings."""
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(use_batchnorm)
@@ -44,8 +44,8 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of Wolpertinger.
 
     :ivar action_embedding_width: number of coordinates of an action's embedding
-    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. 1 takes the nearest action;
-        the number of all actions takes the action with the largest value
+    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. With 1, the nearest action is
+        taken; with the number of all actions, the action with the largest value
     :ivar use_full_policy_in_target: True: the critic's target uses the best value of the k actions that are nearest to
         the target actor's proto-action, as in the paper. False: it uses the value of the proto-action itself, as in
         Coach 1.0.1
@@ -96,7 +96,7 @@ class WolpertingerAgent(DDPGAgent):
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
     def unmet_by_actions(self) -> Iterable[str]:
-        return ()  # the networks have continuous actions, and the environment has not
+        return ()  # the networks' actions are continuous, although the environment's are not
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()

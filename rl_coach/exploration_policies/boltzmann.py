@@ -52,7 +52,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
         self.temperature_schedule = temperature_schedule
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:param action_values: [A]"""
+        """Draw an action. :param action_values: [A]"""
         values = np.asarray(action_values, dtype=np.float64).reshape(-1)
         highest = values.max() if action_mask is None else values[allowed_actions(action_mask)].max()
         temperature = max(self.temperature_schedule.current_value, COLDEST)

@@ -67,7 +67,7 @@ class Bootstrapped(EGreedy):
         self.selected_head = int(self.rng.integers(self.num_heads))
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [heads, A], or None if the action will be random"""
+        """Choose an action. :param action_values: [heads, A], or None if the action will be random"""
         if action_values is not None:
             heads = np.reshape(action_values, (self.num_heads, -1))
             training = self.phase == RunPhase.TRAIN

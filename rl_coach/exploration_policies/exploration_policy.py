@@ -162,7 +162,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
         """Choose the actions of several actors in one pass, with the same rule as ``get_action``. Only policies with
-        ``acts_in_columns`` implement it.
+        ``acts_in_columns`` implement this method.
 
         :param action_values: returns the agent's predictions [N, ...]; not called if no action depends on them
         :param count: N, the number of actors

@@ -69,7 +69,7 @@ class UCB(EGreedy):
         """Do nothing: all heads count at every step."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [heads, A], or None if the action will be random"""
+        """Choose an action. :param action_values: [heads, A], or None if the action will be random"""
         if action_values is not None:
             heads = np.reshape(action_values, (self.num_heads, -1))
             action_values = heads.mean(axis=0)

@@ -112,7 +112,7 @@ class Actors:
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
         """Continue episodes that ``put_aside`` returned.
 
-        :param is_restored: they come from a checkpoint
+        :param is_restored: True if the episodes come from a checkpoint
         """
         self._columns = None
         # in reverse order, so that the agent acts as the first actor at the end
@@ -124,7 +124,7 @@ class Actors:
         """Choose actions for some actors. Feed-forward networks predict for all of them in one call.
 
         :param indices: the numbers of the actors
-        :return: the actions by actor; None for an agent that learns without acting
+        :return: a dict from the actor to its action; the action is None if the agent learns without acting
         """
         agent, indices = self._agent, list(indices)
         if agent.acts_by_networks and not agent.is_recurrent:

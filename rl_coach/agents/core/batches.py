@@ -85,7 +85,7 @@ class BatchSource:
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
 
 
 class MemoryBatches(BatchSource):

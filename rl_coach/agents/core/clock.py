@@ -156,6 +156,6 @@ class TrainingClock:
         }
 
     def set_state(self, state: dict[str, int]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.last_phase, self.last_target_update = state["last_phase"], state["last_target_update"]
         self.minibatches = state.get("minibatches", 0)

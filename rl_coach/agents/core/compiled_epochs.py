@@ -110,7 +110,8 @@ class PolicyInEpochs:
         None for discrete actions
     :param estimate: estimates advantages and returns
     :param behaviour: computes the rule's columns about the policy that played, from the critic's values [B] and the log
-        probabilities of the actions [B]. With it, advantages are normalized. None for a rule without such columns
+        probabilities of the actions [B]. With ``behaviour``, advantages are normalized. None for a rule without such
+        columns
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class ValuesInEpochs(ActsWithoutState):
 
 
 class CompiledEpochs(CompiledPart):
-    """A ``CompiledAgent`` that learns in epochs; see the module.
+    """A ``CompiledAgent`` that learns in epochs; see the docstring of the module.
 
     :param agent: the agent; its networks exist already
     :param random: the framework's random functions, with the names of ``jax.random``
@@ -355,8 +356,8 @@ def why_epochs_are_not_compiled(
 
     :param parameters: the agent's parameters
     :param num_copies: the number of copies of the environment
-    :param heats_up: the run begins with a heatup
-    :param learns_sequences: the agent can learn from sequences, so its network may be recurrent
+    :param heats_up: True if the run begins with a heatup
+    :param learns_sequences: True if the agent can learn from sequences, so that its network may be recurrent
     """
     if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not

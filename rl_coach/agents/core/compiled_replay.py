@@ -30,7 +30,7 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
 class CompiledReplay(CompiledPart):
-    """A ``CompiledAgent`` with uniform replay; see the module.
+    """A ``CompiledAgent`` with uniform replay; see the docstring of the module.
 
     :param agent: the agent; its networks exist already
     :param random: the framework's random functions, with the names of ``jax.random``

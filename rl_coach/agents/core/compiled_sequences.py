@@ -44,7 +44,7 @@ def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
 
 
 def by_copies(ops: Any, column: Any) -> Any:
-    """[N T, ...] from a column [T, N, ...]: all steps of the first copy, then all steps of the second."""
+    """Reorder a column [T, N, ...] to [N T, ...]: all steps of the first copy, then all steps of the second."""
     return ops.reshape(ops.swapaxes(column, 0, 1), (-1, *column.shape[2:]))
 
 

@@ -32,7 +32,7 @@ class EnvironmentProgress:
     """Steps and episodes of an environment since the last report to the trainer.
 
     :param steps: steps of the environment, of all agents together
-    :param rewards: the run's reward of each episode that ended in these steps
+    :param rewards: the reward that the run reports for each episode that ended in these steps
     """
 
     steps: int = 0
@@ -109,7 +109,7 @@ class Experience:
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
             (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``; or a list of them
-        :param input_filter: applied to values that are recorded raw
+        :param input_filter: applied to values that were recorded before filtering
         :param output_filter: converts the environment's actions (in Minari's data sets) to the agent's actions
         :param spaces: the spaces of stored transitions
         :raises CoachError: if the data do not exist, or a value does not belong to its space
@@ -144,7 +144,8 @@ class Experience:
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
         """Store complete episodes that another agent has played. The returns use this agent's discount and settings.
 
-        :param input_filter: applied to raw episodes, with statistics from all of them; None if they are filtered
+        :param input_filter: filters the episodes, with statistics from all of them; None if the episodes are already
+            filtered
         """
         played = [episode.transitions for episode in episodes]
         for transitions in played if input_filter is None else filter_recorded(played, input_filter):
@@ -191,7 +192,7 @@ class Experience:
 
     @property
     def stores_infos(self) -> bool:
-        """True if ``add_columns`` keeps the environment's infos. A rollout is learned from once and needs no infos."""
+        """True if ``add_columns`` keeps the environment's infos. A rollout needs no infos."""
         return self.rollout is None
 
     def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
@@ -207,7 +208,7 @@ class Experience:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The transitions and the episodes that are stored, by the names of their columns."""
+        """The numbers of stored transitions and episodes, by the names of their CSV columns."""
         transitions, episodes = self._memory.num_transitions(), self._memory.length()
         if self.rollout is not None:
             transitions, episodes = transitions + len(self.rollout), episodes + self.rollout.num_episodes
@@ -274,7 +275,7 @@ class Experience:
     def _compute_returns(self, buffer: Episode) -> float:
         """Set the returns and the n-step rewards of the transitions.
 
-        :return: the discounted sum of all rewards in the buffer, whatever ``n_step`` is
+        :return: the discounted sum of all rewards in the buffer, for any ``n_step``
         """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward

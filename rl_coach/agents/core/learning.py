@@ -16,8 +16,8 @@ class Learning:
 
     :ivar segment_steps: the largest number of steps in a segment, for an agent that learns from segments of episodes;
         None if it learns from the memory
-    :ivar rollout: holds the steps of several actors until the agent learns from them, once; None if it learns from the
-        memory, or from each actor separately
+    :ivar rollout: holds the steps of several actors until the agent learns from them (only once); None if it learns
+        from the memory, or from each actor separately
     :ivar num_players: the number of other processes that play; 1 if this process plays
     """
 
@@ -60,7 +60,7 @@ class Learning:
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned. :param state: the whole state of the agent"""
+        """Restore a state that ``get_state`` returned. :param state: the whole state of the agent"""
 
 
 class PhaseLearning(Learning):

@@ -24,7 +24,7 @@ class Recorder:
         self._last_row = 0
 
     def open_files(self) -> None:
-        """Choose the files for the rows. An agent without task parameters writes none."""
+        """Choose the files for the rows. An agent without task parameters writes no files."""
         agent = self._agent
         task = agent.ap.task_parameters
         if task is not None:

@@ -99,7 +99,7 @@ class Rollout:
         return plain_data.numbered({**_plain(step), "acted": acted} for step, acted in steps)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.clear()
         for saved in plain_data.in_order(state):
             step = dict(saved)

@@ -114,7 +114,7 @@ class Segment(Batch):
 
 
 def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
-    """A network's outputs for the states of each segment and for its last next state, [T + 1, ...] by name.
+    """A network's outputs for the states of each segment and for the state after its last step, [T + 1, ...] by name.
 
     One call predicts for all segments. A recurrent network unrolls them side by side.
     """
@@ -211,7 +211,7 @@ class ReceivedSegments:
         return {"store": self._store.get_state(), "lengths": list(self._lengths), "starts": starts}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.clear()
         self._store.set_state(state["store"])
         self._lengths = [int(length) for length in state["lengths"]]
@@ -247,8 +247,8 @@ class SegmentSettings:
     ``per_update`` has three cases:
 
     - 1: each segment of this process makes an update. If other processes play, one segment of each process makes one
-    update together: with separate updates, the segments after the first update would come from an older policy. Rules
-    with replay correct for this, so there each segment makes an update.
+      update together: with separate updates, the segments after the first update would come from an older policy. Rules
+      with replay correct for this, so there each segment makes an update.
     - More than 1: an update learns from this number of complete episodes. The gradient is the sum over all their
       segments.
     - None: an update learns from all steps since the last update, with a segment of each copy of the environment or of
@@ -354,7 +354,7 @@ class SegmentLearning(Learning):
         for name in self._needed_info if rows else ():
             column: Any = info.get(name)
             if np.ma.is_masked(column) or np.shape(column) != (rows,) or not is_finite(column):
-                raise CoachError(f"segments without a finite number '{name}' for each step")
+                raise CoachError(f"the experience has segments without a finite number '{name}' for each step")
         self._received.starts_of(played, self._agent.recurrent_state)
 
     def take_in(self, played: ExperienceChunk) -> None:

@@ -71,7 +71,7 @@ class SequenceReplay(BatchSource):
 
     @staticmethod
     def _flat(*parts: np.ndarray) -> np.ndarray:
-        """[N * T, ...], from parts [N, t, ...] that are joined along the steps."""
+        """Join parts [N, t, ...] along the steps, and reshape them to [N * T, ...]."""
         joined = np.concatenate(parts, axis=1)
         return joined.reshape(-1, *joined.shape[2:])
 

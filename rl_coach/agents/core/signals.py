@@ -162,8 +162,8 @@ class Signals:
             signal.values.extend(report.signals.get(signal.name, ()))
 
     def write_row(self, number: int, counts: Mapping[str, Any], epoch: int | None) -> None:
-        """Write the whole row of an epoch, or of a number of updates. It has the statistics of the samples since the
-        last row. The results of a later evaluation are added to this row. The row has the same columns as an episode's
+        """Write the whole row of an epoch, or of a number of updates. The row has the statistics of the samples since
+        the last row. The results of a later evaluation are added to this row. Its columns are those of an episode's
         row.
 
         :param number: the number of the epoch, or of the updates so far; it increases from row to row
@@ -294,7 +294,7 @@ class Signals:
         }
 
     def set_state(self, state: dict[str, Any], with_unwritten: bool = True) -> None:
-        """Continue from a state that ``get_state`` returned.
+        """Restore a state that ``get_state`` returned.
 
         :param with_unwritten: also restore the unwritten rows and the samples for the next row
         """
@@ -321,7 +321,7 @@ class Signals:
     ) -> None:
         """Choose the files.
 
-        :param stem: the common part of their names: graph, level and agent
+        :param stem: the common part of the files' names: graph, level and agent
         :param run_parameters: returns the parameters that TensorBoard shows with the signals
         """
         place, number = task.experiment_path, task.task_index

@@ -37,7 +37,7 @@ class TransportSignals:
 
     @classmethod
     def of(cls, agent: Any) -> TransportSignals:
-        """New signals of an agent."""
+        """Create these signals for an agent."""
         return cls(*map(agent.register_signal, ("Policy Lag", "Discarded Steps", "Share of Time Waited")))
 
 
@@ -114,7 +114,9 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
 def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
     is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
     if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
-        raise ChunkError("garbage", f"{str(steps)[:40]} steps and {str(rewards)[:40]} of an environment")
+        raise ChunkError(
+            "garbage", f"the environment's progress has {str(steps)[:40]} steps and the rewards {str(rewards)[:40]}"
+        )
     return EnvironmentProgress(steps, rewards.astype(np.float64).tolist())
 
 
@@ -127,7 +129,7 @@ def _samples(column: Any) -> np.ndarray:
 def _priorities(values: Any) -> np.ndarray:
     # One priority that is too large would always be sampled, and NaN would spoil the sum over all priorities.
     if np.ndim(_of_kind(np.ndarray, values)) != 1 or not is_finite(values) or values.min(initial=0) < 0:
-        raise ChunkError("garbage", f"priorities of {str(values)[:40]}")
+        raise ChunkError("garbage", f"the priorities are not finite numbers of at least 0: {str(values)[:40]}")
     return values.astype(np.float64)
 
 
@@ -194,5 +196,5 @@ def take_policy(agent: Any, policy: dict[str, Any]) -> None:
 
 
 def blueprints_of(networks: Mapping[str, NetworkWrapper]) -> dict[str, Any]:
-    """The blueprints of networks by name, as plain data."""
+    """The blueprints of networks by name, as plain data: another process can build the networks from them."""
     return {name: network.blueprint().plain() for name, network in networks.items() if network.input_names}

@@ -90,7 +90,7 @@ def test_what_fits_the_agent_is_taken():
         ({"steps": 6}, False, "6 steps in 2 rows"),
         ({"episode_lengths": [3]}, False, "episodes of .3. steps"),
         ({"episode_lengths": [1]}, True, "1 in whole episodes"),
-        ({"segment_starts": [{}, {}]}, False, "2 places of 1 episodes"),
+        ({"segment_starts": [{}, {}]}, False, "2 segment_starts for 1 episodes"),
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
         ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
