@@ -45,7 +45,7 @@ class ARSAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of augmented random search. The step size alpha is the network's ``learning_rate``.
 
     :ivar num_directions: N, the number of directions in an update. For each direction, one episode is played with the
-        weights plus the direction, and one with the weights minus it
+        weights plus the direction, and one episode with the weights minus the direction
     :ivar num_top_directions: b, the number of best directions that the update uses; None uses all
     :ivar noise: nu, the standard deviation of the changes of the weights
     :ivar starts_at_zero: begin with weights of 0, as the paper does; False for the initial weights of the network,

@@ -127,10 +127,10 @@ class CompositeAgent(AgentGroup):
     :param agents_parameters: the parameters of the agents by name, or of a single agent
     :param visualization_parameters: settings of the output, the same for all agents
     :param decision_policy: makes one action from the choices of the agents
-    :param out_action_space: the action space of the agents; a dict gives each agent a separate one
+    :param out_action_space: the action space of the agents; a dict gives each agent a separate action space
     :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: True if an agent's choice counts, by the agent's name or as one value for all. The other
-        agents only receive the decision.
+    :param decision_makers: a dict from an agent's name to True if the agent's choice counts, or one value for all
+        agents. The other agents only receive the decision.
     :param reward_policy: the reward that the agents see
     """
 

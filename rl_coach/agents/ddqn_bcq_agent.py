@@ -164,7 +164,8 @@ class DDQNBCQAgent(DDQNAgent):
         return (self._seen(data[start : start + _ROWS_AT_ONCE]) for start in range(0, len(data), _ROWS_AT_ONCE))
 
     def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one.
+        """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one familiar
+        action.
 
         If no action is familiar enough, the most familiar action that the environment allows counts.
 

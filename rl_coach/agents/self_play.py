@@ -27,7 +27,7 @@ from rl_coach.utilities.requirements import FRACTION, TEXT, steps, whole
 from rl_coach.utils import CoachError
 
 ELO_STEP = 16.0
-"""The most that one game changes a rating."""
+"""The largest change of a rating by one game."""
 _ELO_SCALE = 400.0
 
 
@@ -36,7 +36,7 @@ class SelfPlayParameters(Parameters):
 
     :param learner: the name of the agent that learns; its past policies play the other players
     :param every: number of the learner's steps, episodes or updates between two additions of its policy to the pool
-    :param pool_size: number of policies in the pool; a new policy replaces the oldest one. While the pool is empty,
+    :param pool_size: number of policies in the pool; a new policy replaces the oldest policy. While the pool is empty,
         opponents act at random
     :param newest_share: the share of games against the newest policy, 0 to 1; in all other games, opponents are drawn
         from the whole pool

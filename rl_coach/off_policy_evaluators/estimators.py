@@ -55,7 +55,7 @@ def doubly_robust(
 ) -> float:
     """The direct method plus the ratio times the model's error (Dudik et al. 2011, equation 1).
 
-    It is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
+    The estimate is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
 
     :param log_ratios: [N]; ``rewards`` and ``actions`` are [N] too
     :param probabilities: [N, A] of the target policy
@@ -130,7 +130,7 @@ def sequential_doubly_robust(
     discount: float,
 ) -> float:
     """The mean of V_0 over the episodes, with V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)) (Jiang and
-    Li 2016, equation 10). It is unbiased if v is the mean of q under the target policy.
+    Li 2016, equation 10). The estimate is unbiased if v is the mean of q under the target policy.
 
     :param values: [E, T] v(s_t)
     :param action_values: [E, T] q(s_t, a_t)
@@ -144,7 +144,7 @@ def sequential_doubly_robust(
 
 
 def effective_sample_size(log_weights: np.ndarray) -> float:
-    """(sum of weights)^2 / sum of squared weights. It is the number of episodes of the target policy that would give
+    """(sum of weights)^2 / sum of squared weights. This is the number of episodes of the target policy that would give
     the same precision (Kong 1992).
 
     :param log_weights: [E]

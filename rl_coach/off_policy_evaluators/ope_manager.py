@@ -58,9 +58,12 @@ class OpeManager:
         :raises CoachError: if the data set is empty, or has steps without the probabilities of their actions
         """
         if not evaluation_dataset_as_transitions:
-            raise CoachError("there is no recorded step to evaluate a policy with")
+            raise CoachError("there is no recorded step to evaluate a policy with: use a data set that is not empty")
         if any(BEHAVIOUR not in transition.info for transition in evaluation_dataset_as_transitions):
-            raise CoachError(f"off-policy evaluation needs info['{BEHAVIOUR}'] of each recorded step")
+            raise CoachError(
+                f"off-policy evaluation needs info['{BEHAVIOUR}'] of each recorded step: "
+                f"use data with the probabilities of all actions"
+            )
         data = Batch(evaluation_dataset_as_transitions)
         self.all_reward_model_rewards = predictions(reward_model, data.states(network_keys), batch_size)
         self.all_rewards = np.asarray(data.rewards(), np.float64)

@@ -136,8 +136,8 @@ class Actor:
             agent.watch.look(env_response, filtered, episode.steps, agent.clock.episodes + 1, action)
         if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
             raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
-                f"combine the numbers in a wrapper of the environment"
+                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one "
+                f"number: combine the numbers in a wrapper of the environment"
             )
         if episode.incoming_goal is not None or agent.ap.algorithm.use_accumulated_reward_as_measurement:
             filtered = self._with_more_observations(filtered)

@@ -274,7 +274,9 @@ class MixedBatches(BatchSource):
         :raises CoachError: if a source changes the rule, for example a source of sequences
         """
         if any(source.rule(rule) is not rule for source in self._sources):
-            raise CoachError("a mixture takes sources of single transitions, not of sequences")
+            raise CoachError(
+                "a mixture takes sources of single transitions, not of sequences: remove the source of sequences"
+            )
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:

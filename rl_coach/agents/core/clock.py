@@ -47,7 +47,7 @@ class TrainingClock:
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
         """True if enough steps or episodes were played since the last training phase.
 
-        :param in_episode: True while an episode is in progress that a phase must wait for; called only if the
+        :param in_episode: returns True while a training phase must wait for an episode in progress; called only if the
             algorithm acts for full episodes
         """
         period = self._algorithm.num_consecutive_playing_steps

@@ -172,8 +172,8 @@ class ColumnActors:
         agent, rewards = self._agent, step.rewards
         if rewards.ndim != 1:
             raise CoachError(
-                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one: combine "
-                f"them in a wrapper of the environment"
+                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one "
+                f"number: combine the numbers in a wrapper of the environment"
             )
         next_states, shaped = self._filtered(step.states), rewards
         for reward_filter in agent.input_filter.reward_filters.values():

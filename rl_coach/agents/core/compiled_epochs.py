@@ -1,5 +1,7 @@
-"""The part of PPO, A2C and PQN in a compiled loop. Each phase plays with fixed networks and then learns in epochs of
-minibatches, as ``EpochLearning`` does."""
+"""The part of PPO, A2C and PQN in a compiled loop. In each phase, they play with fixed networks and then learn in
+epochs of minibatches, as ``EpochLearning`` does. In this module, a phase is a training phase with the steps that it
+learns from.
+"""
 
 from __future__ import annotations
 
@@ -267,7 +269,8 @@ class CompiledEpochs(CompiledPart):
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns [T N, ...] of the steps of a phase without weights. They equal the columns of the ordinary path.
+        """The columns [T N, ...] of the steps of a phase, except the weights. They equal the columns of the ordinary
+        path.
 
         :return: the columns; the arrays to log; the updated statistics of the pre-network filters
         """

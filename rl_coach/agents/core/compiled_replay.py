@@ -94,7 +94,7 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of uniformly drawn rows, with the same columns as ``Agent.learning_columns``.
+        """Columns [K, B, ...] of uniformly drawn rows. They are the columns of ``Agent.learning_columns``.
 
         :return: the columns, and the updated statistics of the pre-network filters
         """

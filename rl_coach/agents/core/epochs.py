@@ -26,7 +26,7 @@ Columns = dict[str, np.ndarray]
 class EpochLearning(PhaseLearning):
     """Plays for a period with one policy, then makes several epochs of minibatch updates on the steps of this period.
 
-    A phase counts as one training step, for any number of minibatches.
+    A training phase counts as one training step, for any number of minibatches.
 
     :param agent: the agent; its rule has the signals that ``_NAMES_IN_LINES`` lists
     :param policy: the network of the policy

@@ -87,7 +87,7 @@ class Segment(Batch):
         return batch if isinstance(batch, cls) else cls(batch)
 
     def states_and_following(self, names: Iterable[str]) -> Columns:
-        """[T + 1, ...] by name, the observations before each step and after the last one."""
+        """[T + 1, ...] by name, the observations before each step and after the last step."""
         states, following = self.state_columns, self.next_state_columns
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
@@ -283,7 +283,7 @@ class SegmentLearning(Learning):
         settings may change during a run
     :param asked: the network that predicts for received segments before their columns are made; None if no prediction
         is needed
-    :param replay: draws old segments to learn from after each new one; None without replay
+    :param replay: draws old segments to learn from after each new segment; None without replay
     :param needed_info: names of info columns that received segments must have, with a finite number for each step
     :param rollout_columns: makes the columns of the steps of several actors; None if each segment is a separate batch
     """

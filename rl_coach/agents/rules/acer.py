@@ -21,7 +21,7 @@ def retrace_targets(
     5).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
+    :param values: [T + 1]; the last number is the value after the segment: 0 if the episode terminated
     :param q_values: [T], the values of the actions taken
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
     """

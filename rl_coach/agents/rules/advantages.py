@@ -31,7 +31,7 @@ def generalized_advantages(
     2016, equation 16).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
+    :param values: [T + 1]; the last number is the value after the segment: 0 if the episode terminated
     :return: advantages [T] and targets of the critic [T]
     """
     assert len(values) == len(rewards) + 1

@@ -100,7 +100,7 @@ def conservative_rule(
     alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) (Kumar et al. 2020, "Conservative Q-learning for offline
     reinforcement learning", equation 4).
 
-    If the loss of ``rule`` is the whole squared error, the penalty is doubled instead. The Huber loss needs no change:
+    If ``rule`` gives the whole squared error, not half of it, the penalty is doubled. The Huber loss needs no change:
     it is half of the squared error for small errors. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``main``

@@ -109,8 +109,8 @@ class MaximumEntropySettings:
     :param target_entropy: the entropy that a learned temperature aims at
     :param policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not the smallest value
     :param dropped_quantiles: number of the largest quantiles of each critic that targets do not use
-    :param has_target: the critics have a target network; otherwise they compute the states and the next states as one
-        joint batch
+    :param has_target: True if the critics have a target network. Otherwise the critics compute the states and the next
+        states as one joint batch
     :param has_subset: True if the target is the smallest value of some critics only: ``extra['critics']`` [B, N] is 1
         for these critics, 0 for the others
     :param support: the smallest return, the largest return and the number of returns in the critics' distributions;
