@@ -135,7 +135,7 @@ class AdvantageAgent(PolicyAgent):
         self.state_values = self.register_signal("Values")
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
-        """[T], sum_k gamma^k x_{t+k}."""
+        """The discounted sums [T]: sum_k gamma^k x_{t+k}."""
         return n_step_returns(np.asarray(x), gamma)
 
     def get_general_advantage_estimation_values(

@@ -173,13 +173,15 @@ class AgentInterface:
         """
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Seed the random streams for the evaluation in progress. The streams of training continue after it."""
+        """Seed the random streams for the evaluation in progress. The random streams of training continue after the
+        evaluation.
+        """
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
 
     def get_success_rate(self) -> float:
-        """The share of successful episodes in the last evaluation, 0 before the first."""
+        """The share of successful episodes in the last evaluation; 0 before the first evaluation."""
         raise NotImplementedError(f"{type(self).__name__} must define get_success_rate")
 
     @property

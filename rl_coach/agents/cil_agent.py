@@ -37,7 +37,7 @@ class CILAlgorithmParameters(AlgorithmParameters):
 
 
 class CILNetworkParameters(FullyConnectedParameters):
-    """A network with a branch, which is a copy of its head, for each command (``num_output_head_copies``)."""
+    """A network with a branch for each command. A branch is a copy of the head (``num_output_head_copies``)."""
 
     def __init__(self) -> None:
         super().__init__(RegressionHeadParameters())

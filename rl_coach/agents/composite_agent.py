@@ -238,7 +238,7 @@ class CompositeAgent(AgentGroup):
     def observe(self, env_response: EnvResponse) -> bool:
         """Show the response to all agents, with the reward that the reward policy gives.
 
-        :return: True if the episode is over, or over for every agent
+        :return: True if the environment has ended the episode, or if each agent has
         """
         response = self._with_reward(env_response)
         over = [agent.observe(response) for agent in self.agents.values()]

@@ -39,8 +39,9 @@ class RNDParameters(CuriosityParameters):
         second value head. Agents with one value use ``algorithm.discount`` for the sum of both rewards
     :param update_proportion: the share of each batch that the predictor learns from. With a smaller share,
         observations stay new for longer
-    :ivar network: the network of the predictor and of the constant network. Its embedders name the observations that
-        count; ``batch_size`` has no effect, because the predictor learns from the agent's batches
+    :ivar network: the network of the predictor and of the constant network. The names of its embedders are the
+        observations whose novelty counts; ``batch_size`` has no effect, because the predictor learns from the agent's
+        batches
     """
 
     frameworks = (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch)

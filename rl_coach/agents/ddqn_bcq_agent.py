@@ -53,7 +53,7 @@ class KNNParameters(Parameters):
     """An action is familiar in a state if the data contain the action in a near state.
 
     :ivar average_dist_coefficient: a state is near if its distance is at most this number times the mean distance. The
-        mean distance is computed over all states of the data and all actions: it is the distance to the nearest state
+        mean distance is the mean, over all states of the data and all actions, of the distance to the nearest state
         with the action
     :ivar knn_size: the number of newest states that are kept for each action
     :ivar use_state_embedding_instead_of_state: True compares the embeddings of the network ``reward_model`` if the

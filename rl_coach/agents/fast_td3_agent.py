@@ -1,5 +1,6 @@
-"""FastTD3: TD3 for many copies of a simulator, with large batches and critics that give distributions (Seo et al. 2025,
-"FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid Control")."""
+"""FastTD3: TD3 for many copies of a simulator, with large batches and critics that predict distributions (Seo et al.
+2025, "FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid Control").
+"""
 
 from __future__ import annotations
 

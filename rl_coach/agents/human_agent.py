@@ -31,7 +31,7 @@ class HumanNetworkParameters(FullyConnectedParameters):
 
 
 class HumanAgentParameters(AgentParameters):
-    """A person, with a replay memory of episodes."""
+    """A person who plays. The memory stores the episodes."""
 
     why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
     path = "rl_coach.agents.human_agent:HumanAgent"

@@ -71,7 +71,9 @@ class NStepQAgentParameters(AgentParameters):
 
 
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
-    """Learns the segment that was just played: y_t = r_t + ... + discount^(T - t) max_a Q_target(s_T, a)."""
+    """Learns from each segment after it was played, with the targets y_t = r_t + ... + discount^(T - t) max_a
+    Q_target(s_T, a).
+    """
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_sequences = False

@@ -44,7 +44,7 @@ class NECAlgorithmParameters(AlgorithmParameters):
         replaces the old value
     :ivar number_of_knn: number of nearest entries in the weighted mean that gives a value
     :ivar DND_key_error_threshold: keys within this distance are the same key; with 0, keys must be equal
-    :ivar propagate_updates_to_DND: updates also change the keys and values that were looked up
+    :ivar propagate_updates_to_DND: True: updates also change the keys and values that were looked up
     :ivar n_step: number of rewards before the bootstrapped value
     :ivar bootstrap_total_return_from_old_policy: True adds the bootstrapped value to the ``n_step`` rewards; False does
         not bootstrap

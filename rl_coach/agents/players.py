@@ -225,7 +225,8 @@ class Players(AgentGroup):
     def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
         """Give each agent a step that another process has played.
 
-        :param transitions: by the agent's name; an agent may be missing if its episode is over
+        :param transitions: a dict from an agent's name to its transition; an agent may be missing if its episode is
+            over
         :param is_done: ``any`` or ``all``: the episode is over if any agent, or if all agents, have ended their
             episodes
         :return: True if the episode of all agents is over
@@ -260,7 +261,7 @@ class Players(AgentGroup):
     def act(self, action: ActionType | None = None) -> ActionInfo:
         """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
-        :return: the actions by player
+        :return: a dict from each player to its action
         """
         actions: dict[str, Any] = {}
         for name, agent in self.agents.items():

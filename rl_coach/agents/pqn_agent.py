@@ -162,5 +162,5 @@ class PQNAgent(ValueOptimizationAgent):
         return np.max(q if mask_name is None else np.where(allows(np, states[mask_name]), q, MASKED_LOGIT), axis=1)
 
     def post_training_commands(self) -> None:
-        """Clear the memory, because the agent learns only once from each step."""
+        """Clear the memory, because the agent learns from each step in one training phase only."""
         self.memory.clean()

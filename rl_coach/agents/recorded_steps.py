@@ -205,6 +205,8 @@ class Loss(float):
     @classmethod
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
         """
+        Make this object from the results of an update.
+
         :param loss: the loss of the whole update
         :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
         :param rows: B; a compiled update may have added rows, which are left out

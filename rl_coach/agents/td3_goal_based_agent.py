@@ -47,7 +47,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
                 )
 
     def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:
-        """An observation and the goal, joined along the last dimension."""
+        """The observations ``env_obs_key`` of a state and of a goal state, joined along the last dimension."""
         key = self.ap.algorithm.env_obs_key
         return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
 

@@ -60,7 +60,7 @@ class ValueOptimizationAgent(Agent):
         if self.is_recurrent and middleware.burn_in > (length := middleware.sequence_length):
             yield (
                 f"middleware_parameters.burn_in is {middleware.burn_in} and sequence_length {length}: "
-                f"the second sequence of an episode has only {length} steps before it, set burn_in to {length} at most"
+                f"the second sequence of an episode has only {length} steps before it; set burn_in to {length} at most"
             )
         chosen_among, heads = self.exploration_policy.num_heads, len(self.networks["main"].outputs_named("q")) or 1
         if chosen_among != heads:
@@ -137,7 +137,8 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Train a network with an output for each action on the values [B] of actions [B] in states [B, ...].
+        """Train a network that has an output for each action. The targets are the values [B] of the actions [B] in the
+        states [B, ...].
 
         :return: the loss before the update
         """

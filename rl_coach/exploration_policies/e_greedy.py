@@ -107,7 +107,9 @@ class EGreedy(ExplorationPolicy):
         return self.tells_all_probabilities and isinstance(self.action_space, DiscreteActionSpace)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
+        """Choose an action.
+
+        :param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
             random
         :return: for continuous actions, the action; for discrete actions, the action and probabilities [A]. These are
             uniform if the action was random, and one-hot if the best action was chosen. With

@@ -242,7 +242,10 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
     advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:return: the action, and the probabilities [A] from which it was chosen: one-hot for the best action"""
+        """Choose an action.
+
+        :return: the action, and the probabilities [A] from which it was chosen: one-hot for the best action
+        """
         return super().get_action(action_values, action_mask)
 
 
@@ -253,8 +256,9 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
     advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """:param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard
-            deviation
+        """Choose an action.
+
+        :param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard deviation
         :param action_mask: not used; continuous actions have no masks
         :return: [D], not clipped to the space
         """

@@ -14,7 +14,8 @@ from rl_coach.utils import CoachError
 
 
 def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
-    """log pi(a|s) - log mu(a|s) of the actions taken; -inf for actions that the target policy never takes.
+    """The log ratios log pi(a|s) - log mu(a|s) of the actions taken; -inf for actions that the target policy never
+    takes.
 
     :param target: [...] probabilities of the taken actions under the target policy
     :param behaviour: [...] their probabilities under the behaviour policy

@@ -85,8 +85,9 @@ class OpeManager:
         transitions.
 
         :param q_network: a network with the value of each action
-        :return: per step ``ips``, ``dm``, ``dr``; per episode, discounted, ``seq_dr`` and ``wis`` (NaN if the policy
-            has probability 0 for each recorded episode)
+        :return: estimates of the reward per step: ``ips`` (inverse propensity score), ``dm`` (direct method) and ``dr``
+            (doubly robust). Estimates of the discounted return per episode: ``seq_dr`` (sequential doubly robust) and
+            ``wis`` (weighted importance sampling; NaN if the policy has probability 0 for each recorded episode)
         :raises CoachError: if ``gather_static_shared_stats`` was not called before with these transitions
         """
         model, transitions = self.all_reward_model_rewards, evaluation_dataset_as_transitions

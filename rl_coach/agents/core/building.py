@@ -145,7 +145,7 @@ def _unmet_by_goals(agent: Any) -> Iterator[str]:
         if pursued.goal_name not in there:
             yield (
                 f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', but the observations of the "
-                f"environment are {there}"
+                f"environment are {there}: set goal_name of the GoalsSpace to one of them"
             )
 
 

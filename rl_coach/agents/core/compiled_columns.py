@@ -59,7 +59,7 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
 def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
     """The columns with a step written to their rows at ``position``.
 
-    :param columns: the columns before the step. Only those with the name of a field of ``PlayedStep`` are written and
+    :param columns: the columns before the step. Only columns with the name of a field of ``PlayedStep`` are written and
         returned
     """
 

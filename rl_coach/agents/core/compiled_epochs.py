@@ -1,5 +1,5 @@
-"""The part of PPO, A2C and PQN in a compiled loop. In each phase, they play with fixed networks and then learn in
-epochs of minibatches, as ``EpochLearning`` does. In this module, a phase is a training phase with the steps that it
+"""The part of PPO, A2C and PQN in a compiled loop. In each phase, these agents play with fixed networks and then learn
+in epochs of minibatches, as ``EpochLearning`` does. In this module, a phase is a training phase with the steps that it
 learns from.
 """
 

@@ -64,7 +64,7 @@ class EpisodeAttributes:
             raise self._unknown()
 
     def require_declared(self, made: Iterable[str]) -> None:
-        """Make sure that attributes which a user's agent made while it acted in several copies are declared.
+        """Check that a user's agent declares all attributes that it created while it acted in several copies.
 
         :raises CoachError: if an attribute is not declared
         """

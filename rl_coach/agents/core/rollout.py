@@ -110,8 +110,8 @@ class Rollout:
 class RolloutBatch(Batch):
     """The transitions that ``Rollout.take`` returns.
 
-    :ivar order: [B], for each row ``t * N + n``, with its step t and its actor n
-    :ivar shape: (T, N)
+    :ivar order: [B], the number ``t * N + n`` of each row, where t is its step and n its actor
+    :ivar shape: (T, N): the numbers of steps and of actors
     """
 
     order: np.ndarray

@@ -335,7 +335,7 @@ class Signals:
             self.step_logger.set_logger_filenames(place, stem, number)
 
     def resume_steps(self, episode: int) -> None:
-        """Continue the rows of steps of the episode in progress. Call ``set_state`` before.
+        """Continue to write rows for the steps of the episode in progress. Call ``set_state`` before.
 
         :param episode: the number of episodes that have ended
         """

@@ -28,7 +28,7 @@ class TransportSignals:
 
     :param policy_lag: number of updates since the acting policy was published
     :param discarded: number of steps that were discarded because an older policy had played them
-    :param waiting: the share of the rollout workers' time that they have waited
+    :param waiting: the share of time for which the rollout workers have waited
     """
 
     policy_lag: Signal

@@ -237,8 +237,8 @@ class UpdateLoop:
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
         """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
 
-        The step is compiled for the updates of a whole phase. A phase that is cut, by targets or by the end of the run,
-        pads the columns and makes fewer updates with the same step, so nothing is compiled again.
+        The step is compiled for the updates of a whole phase. If due targets or the end of the run cut a phase, the
+        columns are padded and the same step makes fewer updates, so nothing is compiled again.
 
         :param with_targets: True if the call also updates the targets, after those updates that
             ``TrainingClock.target_updates`` selects
@@ -363,7 +363,7 @@ class UpdateLoop:
             self._signals.note_target_update()
 
     def note_target_update(self) -> None:
-        """Record that target networks have been updated, if there are any."""
+        """Record an update of the target networks; nothing without target networks."""
         if self._targets:
             self._signals.note_target_update()
 

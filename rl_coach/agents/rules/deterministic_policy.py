@@ -43,7 +43,7 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
 def actor_rule(value: str, action_penalty: float) -> UpdateRule:
     """The actor maximizes Q(s, mu(s)).
 
-    :param value: the output [B] of the critic to maximize
+    :param value: the name of the critic's output [B] to maximize
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -61,7 +61,7 @@ def cloning_actor_rule(value: str, alpha: float, action_space: BoxActionSpace, a
     The squared distance is the mean over the action's elements, in units of half of the action range. The signal
     ``Cloning Loss`` is its mean over the batch.
 
-    :param value: the output [B] of the critic to maximize
+    :param value: the name of the critic's output [B] to maximize
     :param alpha: weight of the value; 0 imitates the data only
     :param action_space: the space of the actions a
     """

@@ -162,7 +162,7 @@ def munchausen_rule(
 def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
     """The loss between Q(s, a) and its lambda-return (Gallici et al. 2024, algorithm 1).
 
-    ``extra['returns']`` is [B].
+    ``extra['returns']`` [B] are the lambda-returns.
 
     :param is_huber: Huber instead of squared errors
     :param loss_weight: weight of the head's loss
