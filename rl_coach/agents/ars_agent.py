@@ -71,7 +71,7 @@ class ARSAlgorithmParameters(AlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if (self.num_top_directions or 0) > self.num_directions:
-            yield f"num_top_directions is {self.num_top_directions}; it must be at most {self.num_directions}"
+            yield f"num_top_directions is {self.num_top_directions}; set at most {self.num_directions} (num_directions)"
 
 
 class ARSAgentParameters(AgentParameters):

@@ -108,6 +108,8 @@ class GAILAgent(ClippedPPOAgent):
 
     def before_training(self) -> None:
         """
+        Check that there are demonstrations.
+
         :raises CoachError: if there are no demonstrations
         """
         if self.demonstrations is None:

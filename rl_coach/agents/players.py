@@ -238,7 +238,8 @@ class Players(AgentGroup):
         for name, agent in self.agents.items():
             if agent.parallel is not None or name in self.teams:
                 raise CoachError(
-                    f"agent '{name}' plays several players: a transition by agent does not name the player"
+                    f"agent '{name}' plays several players, and a transition by agent does not name the player: "
+                    "give each player its own agent with agent_of"
                 )
             if name in self.over:
                 continue

@@ -23,7 +23,8 @@ def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
     """
     if not np.all(behaviour > 0):
         raise CoachError(
-            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy"
+            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy: "
+            "use the probabilities of the policy that recorded the data"
         )
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(target, np.float64)) - np.log(np.asarray(behaviour, np.float64))
@@ -145,8 +146,8 @@ def sequential_doubly_robust(
 
 
 def effective_sample_size(log_weights: np.ndarray) -> float:
-    """(sum of weights)^2 / sum of squared weights. This is the number of episodes of the target policy that would give
-    the same precision (Kong 1992).
+    """The effective sample size: (sum of weights)^2 / sum of squared weights. This is the number of episodes of the
+    target policy that would give the same precision (Kong 1992).
 
     :param log_weights: [E]
     :return: from 1 (only one weight is not 0) to E (all weights are equal); 0 if all weights are 0

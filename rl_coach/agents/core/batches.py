@@ -239,7 +239,9 @@ class MixedBatches(BatchSource):
         self.gives_many_at_once = all(source.gives_many_at_once for source in self._sources)
         self.wants_errors = any(source.wants_errors for source in self._sources)
         if any(source.wants_values for source in self._sources):
-            raise CoachError("a source that wants the values of the update rule cannot be part of a mixture")
+            raise CoachError(
+                "a source that wants the values of the update rule cannot be part of a mixture: use it alone"
+            )
 
     @property
     def has_rows(self) -> bool:

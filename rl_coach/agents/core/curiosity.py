@@ -29,7 +29,7 @@ Columns = Mapping[str, np.ndarray]
 class Novelty:
     """The novelty of observations: the prediction error of a network that learns the output of a constant network.
 
-    :param networks: has ``predictor`` and ``constant``
+    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
 
     :ivar names: the names of the observations whose novelty is measured
@@ -97,7 +97,7 @@ class Curiosity(Novelty):
     statistics after every 128 steps.
 
     :param parameters: the settings
-    :param networks: has ``predictor`` and ``constant``
+    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
     :param filters: the pre-network filter
     :param rng: draws the rows that the predictor learns from

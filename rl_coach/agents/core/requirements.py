@@ -45,8 +45,8 @@ class NetworkRequirement:
     that reads one head reads the first head, and the network may have more heads.
 
     :param heads: the heads that the rule reads, in order
-    :param has_target: the rule reads the target network too
-    :param is_optional: the network may be missing; the agent then learns by another rule
+    :param has_target: True if the rule reads the target network too
+    :param is_optional: True if the network may be missing; the agent then learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
@@ -58,7 +58,7 @@ class NetworkRequirement:
 
         :param network: the network, for messages
         :param heads: the names of the outputs of each of its heads
-        :param has_target: the network has a target network
+        :param has_target: True if the network has a target network
         """
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
@@ -84,9 +84,9 @@ class AgentRequirements:
         rule also learns from the returns of whole episodes
     :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
     :param predicts_values: True if the exploration policy receives values of actions, not probabilities
-    :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
-    :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
-    :param plays_team: the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
+    :param needs_bounded_actions: True if the agent only supports continuous actions with finite bounds
+    :param acts_in_parts: True if the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
+    :param plays_team: True if the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)

@@ -168,8 +168,8 @@ class ReceivedSegments:
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
             raise CoachError(
-                f"segments of {sum(played.episode_lengths)} steps in {rows} rows, "
-                f"and places of {len(played.segment_starts)}"
+                f"the received segments have {sum(played.episode_lengths)} steps, but the experience has "
+                f"{rows} rows and the starts of {len(played.segment_starts)} segments"
             )
         starts = [SegmentStart.of(one) for one in played.segment_starts]
         shapes = {name: np.shape(array) for name, array in recurrent.items()}

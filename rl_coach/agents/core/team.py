@@ -52,7 +52,7 @@ class Team:
         if not isinstance(spaces.action, DiscreteActionSpace):
             raise CoachError(
                 f"agent '{agent}' plays a team and needs players with discrete actions, not "
-                f"{type(spaces.action).__name__}: choose ClippedPPO or SAC, which learn for each player by itself"
+                f"{type(spaces.action).__name__}: choose ClippedPPO or SAC, which treat each player separately"
             )
         self.players = list(players)
         self._mask_name = spaces.action_mask_name

@@ -155,9 +155,9 @@ def td3_critic_rule(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> UpdateRule:
-    """Critics learn from the smallest target value of a smoothed action.
+    """The critics learn from the smallest value that the target critics give to a noisy action of the target actor.
 
-    ``extra['noise']`` is [B, A], standard normal.
+    ``extra['noise']`` [B, A] is standard normal noise.
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 

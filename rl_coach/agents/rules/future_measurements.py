@@ -50,7 +50,7 @@ def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarr
 
 
 def future_measurements_rule(loss_weight: float = 1.0) -> UpdateRule:
-    """The mean over the batch of the squared errors of the predictions for the actions taken, equation 5.
+    """The loss is the mean over the batch of the squared errors of the predictions for the actions taken (equation 5).
 
     ``extra['future_measurements']`` [B, K, M] are the targets, and ``extra['is_known']`` [B, K] is 0 for offsets that
     are not learned.

@@ -50,7 +50,7 @@ def weighted_imitation_rule(
 
     :param beta: the weight of the advantages; with 0, the policy learns as by ``imitation_rule``
     :param rate: the rate of c^2, from 0 to 1
-    :param policy_weight: the policy head's loss weight; ``value_weight`` is the value head's
+    :param policy_weight: the loss weight of the policy head; ``value_weight`` is the loss weight of the value head
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -164,9 +164,9 @@ def maximum_entropy_critic_rule(
 
 
 def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The cross-entropy between the distribution of r + discount (Z - temperature log pi), projected onto the support,
-    and each critic's distribution. The loss is the sum over the critics. Z comes from the target critic with the
-    smallest mean (Lee et al. 2025).
+    """The loss of a critic is the cross-entropy between the distribution of r + discount (Z - temperature log pi),
+    projected onto the support, and the critic's distribution. The losses of the critics are added. Z comes from the
+    target critic with the smallest mean (Lee et al. 2025).
     """
     assert settings.support is not None
     support = np.linspace(*settings.support).astype(np.float32)
