@@ -174,7 +174,7 @@ class Agent(CoachNames, AgentInterface):
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.curiosity: Curiosity | None = None
         if agent_parameters.curiosity is not None:
-            self.reason_to_act_alone = "its curiosity watches the steps of this process: leave out -dc and -n"
+            self.reason_to_act_alone = "its curiosity only measures steps that this process plays: leave out -dc and -n"
         self.update_loop: Any = None
         self.learning: Any = None
         self.recorder = Recorder(self)

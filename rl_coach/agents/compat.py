@@ -79,7 +79,7 @@ class CoachNames:
         self.recorder.write_step()
 
     def log_to_screen(self: Any) -> None:
-        """Print the line of the present episode, for programs that read it."""
+        """Print the line of the present episode, which other programs may read."""
         self.recorder.print_episode(self.episode.report(self.phase))
 
     # An override of one of the next three methods decides instead of the clock; core/overrides.py has the table.

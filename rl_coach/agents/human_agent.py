@@ -75,7 +75,7 @@ class HumanAgent(Agent):
         keys_of: dict[str, list[str]] = {}
         for name, keys in environment.get_available_keys():
             keys_of.setdefault(name, []).append(keys)
-        screen.log_title(f"you play {environment.env_id}; Esc, closing the window or Ctrl-C ends it")
+        screen.log_title(f"you play {environment.env_id}; to stop, press Esc or Ctrl-C, or close the window")
         width = max(map(len, keys_of))
         for name, keys in keys_of.items():
             screen.print(f"  {name:<{width}}  {' or '.join(keys)}")

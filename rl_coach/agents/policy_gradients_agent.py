@@ -119,7 +119,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         return {**super().learning_columns(segment), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
-        """[T], the factor of log pi(a|s) in each step, from the returns [T] from step ``first`` on."""
+        """[T], the factor of log pi(a|s) in each step. ``returns`` [T] begin at step ``first`` of the episode."""
         rescaler = self.policy_gradient_rescaler
         if rescaler == PolicyGradientRescaler.TOTAL_RETURN:
             return np.full_like(returns, returns[0])

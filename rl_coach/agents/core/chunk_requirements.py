@@ -74,7 +74,7 @@ def _unmet_by_counts(
     steps, lengths = played.steps, played.episode_lengths
     rows = 0 if played.columns is None else len(played.columns)
     if not is_count(steps) or not 0 < steps <= rows + most_steps_ahead:
-        yield f"the experience has {steps!r} steps in {rows} rows"
+        yield f"the experience counts {steps!r} steps, but the number of its rows is {rows}"
     if not all(is_count(length) and length for length in lengths) or sum(lengths) > rows:
         yield f"the experience has episodes of {str(lengths)[:40]} steps in {rows} rows"
     if stores_episodes and rows and not sum(lengths) == rows == steps:
@@ -101,7 +101,7 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
                 yield f"observation '{name}' is {misfit.text}"
     rewards = columns.reward_column
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
-        yield f"the experience has rewards of shape {rewards.shape[1:]}"
+        yield f"the experience has rewards of shape {rewards.shape[1:]}, unlike the environment's rewards"
     if columns.n_step_column is not None and not np.all(columns.n_step_column >= 1):
         yield "the experience has rewards that are sums over 0 steps"
     if columns.return_column is not None and not is_finite(np.ma.compressed(columns.return_column)):
@@ -114,7 +114,7 @@ def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator
     space: Any = spaces.action
     if isinstance(space, BoxActionSpace):
         if actions.shape[1:] not in ((), tuple(space.shape)):
-            yield f"the experience has actions of shape {actions.shape[1:]}"
+            yield f"the experience has actions of shape {actions.shape[1:]}, unlike the action space"
         if not np.isfinite(actions).all():
             yield "the experience has actions that are not finite"
     elif (misfit := first_misfit(space, actions)) is not None:
@@ -123,7 +123,7 @@ def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator
 
 def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
     if len(info) > _MOST_INFO_COLUMNS:
-        yield f"the experience has {len(info)} columns of info, too many"
+        yield f"the experience has {len(info)} columns of info, more than the limit"
     for name, column in info.items():
         values = np.ma.compressed(column) if isinstance(column, np.ma.MaskedArray) else column
         # updates read these columns, and one NaN would spoil the weights

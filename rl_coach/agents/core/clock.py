@@ -113,8 +113,8 @@ class TrainingClock:
         return [number % period == 0 for number in range(first, first + updates)]
 
     def updates_before_targets(self, updates: int) -> tuple[int, bool]:
-        """Two values: the number of updates that one compiled call can make; and True if the call also updates the
-        targets, False if the call ends where targets are due.
+        """The number of updates that one compiled call can make, at most ``updates``; and True if the call also updates
+        the targets. Otherwise the call ends when targets are due, and the caller updates them.
 
         :param updates: the number of updates wanted
         """
@@ -144,7 +144,7 @@ class TrainingClock:
 
     @property
     def optimizer_steps(self) -> int:
-        """Steps of the optimizers so far: each minibatch counts."""
+        """The number of optimizer steps so far; each minibatch is one step."""
         return self.minibatches or self.updates
 
     def get_state(self) -> dict[str, int]:

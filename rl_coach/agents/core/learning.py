@@ -56,7 +56,7 @@ class Learning:
         """Keep experience of another process for a later update. The memory holds the transitions already."""
 
     def get_state(self) -> dict[str, Any]:
-        """Experience that waits for an update outside of the memory, as plain data."""
+        """The experience outside of the memory that waits for an update, as plain data."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -393,7 +393,8 @@ class SegmentLearning(Learning):
     def _arrived(self) -> list[Segment]:
         """The received segments of one update. The network predicts for all of them in one call.
 
-        ``_played`` does not do this, because a network may round differently for another number of rows.
+        For the segments from ``_played``, the network predicts one by one, because it may round differently for another
+        number of rows.
         """
         segments = [
             Segment(self._update_loop.filtered(one), one.start)

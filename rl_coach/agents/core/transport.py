@@ -115,7 +115,8 @@ def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
     is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
     if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
         raise ChunkError(
-            "garbage", f"the environment's progress has {str(steps)[:40]} steps and the rewards {str(rewards)[:40]}"
+            "garbage",
+            f"the environment's progress is not valid: {str(steps)[:40]} steps and the rewards {str(rewards)[:40]}",
         )
     return EnvironmentProgress(steps, rewards.astype(np.float64).tolist())
 

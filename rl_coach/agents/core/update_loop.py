@@ -312,9 +312,7 @@ class UpdateLoop:
             self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
-        """[K], the gradient norms of the network that learns in the most updates. If there are several, of the
-        first.
-        """
+        """[K], the gradient norms of the network that learns in the most updates, or of the first such network."""
         periods = self._settings.periods
         return result.gradient_norms[min(result.gradient_norms, key=lambda name: periods.get(name, 1))]
 

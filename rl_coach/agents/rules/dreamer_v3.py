@@ -265,7 +265,7 @@ class _Losses:
         return policy_loss + value_loss, ops.reshape(returns[:rows], (settings.length + 1, -1))
 
     def _spread(self, returns: Any, weights: Any) -> Any:
-        """A running range from the 5th to the 95th percentile of the returns [N] (equation 7)."""
+        """The distance between the running 5th and 95th percentiles of the returns [N] (equation 7)."""
         before = self._percentiles.online({})[0]
         found = dict(zip(("low", "high"), percentiles(self._ops, returns, weights)))
         after = {name: 0.99 * before[name] + 0.01 * new for name, new in found.items()}

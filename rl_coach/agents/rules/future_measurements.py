@@ -38,7 +38,7 @@ def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[
 
 
 def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """[B, A] the objective u(f; g) of each action, equation 1 with section 4's weights of the offsets.
+    """[B, A], the objective u(f; g) of each action: equation 1 with the weights of the offsets from section 4.
 
     :param predictions: [B, A, K * M] changes of M measurements at K offsets; all measurements of the first offset come
         first

@@ -86,8 +86,8 @@ def test_what_fits_the_agent_is_taken():
 @pytest.mark.parametrize(
     "changes, stores_episodes, reason",
     [
-        ({"steps": 0}, False, "0 steps in 2 rows"),
-        ({"steps": 6}, False, "6 steps in 2 rows"),
+        ({"steps": 0}, False, "counts 0 steps, but the number of its rows is 2"),
+        ({"steps": 6}, False, "counts 6 steps, but the number of its rows is 2"),
         ({"episode_lengths": [3]}, False, "episodes of .3. steps"),
         ({"episode_lengths": [1]}, True, "1 in whole episodes"),
         ({"segment_starts": [{}, {}]}, False, "2 segment_starts for 1 episodes"),
