@@ -37,7 +37,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         short segments the values then diverge
     :ivar importance_weight_truncation: c, the largest importance weight of the action taken; a correction term
         (equation 7) accounts for actions with a larger ratio
-    :ivar use_trust_region_optimization: limit each policy update by the trust region around the average policy
+    :ivar use_trust_region_optimization: True: limit each policy update by the trust region around the average policy
     :ivar max_KL_divergence: radius of the trust region around the average policy, in nats
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     """

@@ -101,7 +101,7 @@ class AgentInterface:
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Set the attributes with the names of the parameters, for an agent in a graph. Called before
+        """Set the attributes ``owners``, ``run_parameters`` and ``stop_if_asked`` of an agent in a graph. Called before
         ``setup_logger``.
         """
         self.owners = owners

@@ -40,7 +40,7 @@ from rl_coach.spaces import ActionSpace
 class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
     """Parameters of the critic Q(s, a).
 
-    :param use_batchnorm: use batch normalisation in the embedder of the observation
+    :param use_batchnorm: True: batch normalisation in the embedder of the observation
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -56,7 +56,7 @@ class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
     """Parameters of the actor, which computes the action of a state.
 
-    :param use_batchnorm: use batch normalisation in each part
+    :param use_batchnorm: True: batch normalisation in each part
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -82,7 +82,7 @@ class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
 class DDPGAgentParameters(AgentParameters):
     """DDPG with noise of an Ornstein-Uhlenbeck process.
 
-    :param use_batchnorm: use batch normalisation in both networks
+    :param use_batchnorm: True: batch normalisation in both networks
     """
 
     path = "rl_coach.agents.ddpg_agent:DDPGAgent"

@@ -52,7 +52,7 @@ class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon; None
         does not clip
     :ivar value_targets_mix_fraction: a setting of the L-BFGS optimizer of Coach 1.0.1; it has no effect
-    :ivar use_kl_regularization: add the penalties on the divergence to the loss
+    :ivar use_kl_regularization: True: add the penalties on the divergence to the loss
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     """

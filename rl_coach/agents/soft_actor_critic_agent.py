@@ -99,7 +99,7 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
 
     :ivar rate_for_copying_weights_to_target: at each update, the target network moves towards the newest weights by
         this share
-    :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
+    :ivar use_deterministic_for_evaluation: True: evaluate with the mean action. False: evaluate with a sample
     :ivar temperature: weight of the policy's entropy. None gives 1 with a value network, and a learned temperature
         without one
     :ivar target_entropy: the entropy of the policy that a learned temperature aims at; None is minus the number of
@@ -107,8 +107,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar update_policy_every_x_training_steps: the policy and the temperature learn in every x-th update of the critics
     :ivar num_critics_in_target: for each update, this number of critics is drawn, and the target is their smallest
         value; None uses all critics
-    :ivar policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not their smallest value; with
-        several quantiles (TQC), it always does
+    :ivar policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
+        smallest value. With several quantiles (TQC), the policy always maximizes the mean
     :ivar top_quantiles_to_drop: number of the largest quantiles of each critic that the target does not use; a small
         number overestimates values
     """

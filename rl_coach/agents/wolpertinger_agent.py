@@ -67,7 +67,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
 class WolpertingerAgentParameters(AgentParameters):
     """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
 
-    :param use_batchnorm: use batch normalisation in both networks
+    :param use_batchnorm: True: batch normalisation in both networks
     """
 
     path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"

@@ -115,8 +115,8 @@ class ExplorationPolicy(KeepsEpisodeState):
     :ivar tells_all_probabilities: True: ``get_action`` returns the probabilities of the whole policy. False: a policy
         with two ways to choose, such as ``EGreedy``, returns the probabilities of the way that it used
     :cvar draws_by_probabilities: True if the agent's predictions are probabilities, not values of actions
-    :cvar draws_from_features: the policy also needs the features of the network's last layer. In the predictions, the
-        features follow the mean
+    :cvar draws_from_features: True if the policy also needs the features of the network's last layer. In the
+        predictions, the features follow the mean
     :cvar acts_in_columns: True if ``get_actions`` chooses for many actors in one pass
     :cvar num_heads: number of Q heads that predict the values
     :cvar supported_actions: the classes of action spaces that the policy supports

@@ -180,7 +180,7 @@ def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, lea
     """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
 
     :param num_copies: the number of copies of the environment
-    :param learns_one_by_one: the agent's attribute; see ``Agent``
+    :param learns_one_by_one: True if each update is a separate call, as in ``Agent``
     """
     # A compiled call draws all batches of a phase before its first update.
     if learns_one_by_one:

@@ -209,8 +209,8 @@ def unmet_by_recurrent_networks(
     :param agent: the agent's name, for messages
     :param recurrent: the names of the recurrent networks
     :param asked: the name of the network that chooses actions
-    :param learns_from_sequences: batches are segments of episodes
-    :param learns_from_stored_states: the recurrent state of the network ``asked`` is stored with each step
+    :param learns_from_sequences: True if batches are segments of episodes
+    :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step
     """
     advice = "set middleware_parameters to FCMiddlewareParameters"
     for name in recurrent:

@@ -63,7 +63,7 @@ class Signals:
     updates after an episode belong to its row, and each statistic is computed once. If rows stand for epochs or updates
     instead, ``write_row`` writes them, and episodes write no rows.
 
-    :param writes_steps: write a row for each step too
+    :param writes_steps: True: also write a row for each step
     :param period: write to the file after this number of rows
     :param row_unit: the unit of a row: an episode, an epoch or a number of updates
 
@@ -102,8 +102,8 @@ class Signals:
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
         """Create a signal.
 
-        :param per_episode: write the signal's statistics to the rows
-        :param per_step: write the signal's last value to the rows of steps
+        :param per_episode: True: write the signal's statistics to the rows
+        :param per_step: True: write the signal's last value to the rows of steps
         """
         signal = Signal(name)
         if per_episode:
@@ -218,7 +218,7 @@ class Signals:
         """Close the open row, and forget the samples of the last episode.
 
         :param episode: the number of episodes that have ended
-        :param writes_steps: write rows for the steps of the new episode
+        :param writes_steps: True: write rows for the steps of the new episode
         """
         self.close_row()
         # the samples of an epoch's row come from all its episodes, so they are kept
@@ -296,7 +296,7 @@ class Signals:
     def set_state(self, state: dict[str, Any], with_unwritten: bool = True) -> None:
         """Restore a state that ``get_state`` returned.
 
-        :param with_unwritten: also restore the unwritten rows and the samples for the next row
+        :param with_unwritten: True: also restore the unwritten rows and the samples for the next row
         """
         self.logger.set_state(state["logger"])
         # a rule's signals are made at its first update, so they may not exist yet

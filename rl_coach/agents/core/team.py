@@ -37,7 +37,7 @@ class Team:
     :param players: the players' names, in order
     :param spaces: the spaces of each player
     :param central: the space of the environment's central state; None without a central state
-    :param tells_players_apart: add the players' numbers to their observations
+    :param tells_players_apart: True: add the players' numbers to their observations
     :raises CoachError: if the players have images or actions that are not discrete
     """
 

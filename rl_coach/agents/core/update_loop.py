@@ -219,8 +219,8 @@ class UpdateLoop:
     def filtered(self, batch: Batch, may_update: bool = True) -> Batch:
         """A copy of the batch after the pre-network filters.
 
-        :param may_update: add its states to the filters' statistics, if ``update_pre_network_filters_state_on_train``
-            is True
+        :param may_update: True: add the states of the batch to the filters' statistics, if
+            ``update_pre_network_filters_state_on_train`` is True
         """
         filters = self._filters
         if not (filters.observation_filters or filters.reward_filters):

@@ -86,7 +86,7 @@ def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateR
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     """
 

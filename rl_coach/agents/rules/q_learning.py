@@ -49,7 +49,7 @@ def q_learning_update(
 
     :param target: [B]
     :param q: [B, A], the online network's values
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     :param mean: computes the network's loss from ``(ops, losses, weights)``; losses and weights are [B]
     """
@@ -69,7 +69,7 @@ def q_learning_rule(
     """The loss of Q-learning with the targets y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses
     a' (Mnih et al. 2015, algorithm 1).
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: computes the actions a' [B] from ``(ops, online Q(s', .), target Q(s', .), batch)``; the
         values are [B, A]
@@ -106,7 +106,7 @@ def conservative_rule(
     :param rule: gives the loss of network ``main``
     :param settings: the settings of the penalty
     :param mask_name: the observation that masks actions, if there is one
-    :param is_huber: the loss of ``rule`` is the Huber loss
+    :param is_huber: True if the loss of ``rule`` is the Huber loss
     :param loss_weight: weight of the head's loss
     """
     scale = loss_weight * (1.0 if is_huber else 2.0)
@@ -138,7 +138,7 @@ def munchausen_rule(
     :param temperature: tau
     :param alpha: weight of the bonus
     :param smallest_log_policy: l_0, the lower bound of the scaled log-policy
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the head's loss
     """
@@ -164,7 +164,7 @@ def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
 
     ``extra['returns']`` [B] are the lambda-returns.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     """
 

@@ -107,7 +107,8 @@ class MaximumEntropySettings:
 
     :param temperature: weight of the entropy; None learns it
     :param target_entropy: the entropy that a learned temperature aims at
-    :param policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not the smallest value
+    :param policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
+        smallest value
     :param dropped_quantiles: number of the largest quantiles of each critic that targets do not use
     :param has_target: True if the critics have a target network. Otherwise the critics compute the states and the next
         states as one joint batch
