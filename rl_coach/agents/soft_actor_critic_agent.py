@@ -176,7 +176,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 if getattr(algorithm, name) not in (None, getattr(coachs, name)):
                     yield f"algorithm.{name} needs {without}"
             if (critics, quantiles) != (2, 1):
-                yield f"network_wrappers['q']: num_critics and num_quantiles other than 2 and 1 need {without}"
+                yield f"network_wrappers['q']: num_critics other than 2, or num_quantiles other than 1, needs {without}"
         elif algorithm.temperature is None and "temperature" not in self.network_wrappers:
             yield (
                 f"algorithm.temperature is None (learned), but network_wrappers has no 'temperature': "

@@ -107,7 +107,7 @@ class WolpertingerAgent(DDPGAgent):
                 f"add a BoxDiscretization to its output_filter, or choose DDPG"
             )
         elif k > space.num_actions:
-            yield f"k is {k}, and there are {space.num_actions} actions: choose fewer"
+            yield f"k is {k}, and there are {space.num_actions} actions: choose a smaller k"
 
     @cached_property
     def embedding(self) -> ActionEmbedding:

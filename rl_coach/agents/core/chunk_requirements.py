@@ -60,10 +60,10 @@ def _unmet(
     yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities)
     for report in played.reports:
         if report.phase not in (RunPhase.HEATUP, RunPhase.TRAIN) or not is_count(report.length) or not report.length:
-            yield f"the experience has an episode of {report.length!r} steps in phase {report.phase}"
+            yield f"the experience has an episode that is not valid: {report.length!r} steps in phase {report.phase}"
         for reward in (report.reward, report.shaped_reward):
             if not is_finite(reward) or np.size(reward) > max(1, spaces.reward.num_elements):
-                yield f"the experience has an episode with a reward of {str(reward)[:40]!r}"
+                yield f"the experience has an episode with a reward of {str(reward)[:40]!r}, which is not valid"
     if played.columns is not None:
         yield from _unmet_by_columns(played.columns, spaces)
 
@@ -76,16 +76,16 @@ def _unmet_by_counts(
     if not is_count(steps) or not 0 < steps <= rows + most_steps_ahead:
         yield f"the experience counts {steps!r} steps, but the number of its rows is {rows}"
     if not all(is_count(length) and length for length in lengths) or sum(lengths) > rows:
-        yield f"the experience has episodes of {str(lengths)[:40]} steps in {rows} rows"
+        yield f"the experience has episodes of {str(lengths)[:40]} steps, which do not fit its {rows} rows"
     if stores_episodes and rows and not sum(lengths) == rows == steps:
-        yield f"the experience has {steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
+        yield f"the experience counts {steps} steps, {sum(lengths)} in whole episodes, but has {rows} rows"
     if len(played.segment_starts) not in (0, len(lengths)):
         yield f"the experience has {len(played.segment_starts)} segment_starts for {len(lengths)} episodes"
     priorities, expected = 0 if played.priorities is None else len(played.priorities), rows if has_priorities else 0
     if priorities != expected:
         yield f"the experience has {priorities} priorities, but the agent needs {expected}"
     if len(played.reports) > steps:
-        yield f"the experience has {len(played.reports)} episodes that ended in {steps} steps"
+        yield f"the experience has {len(played.reports)} episodes that ended in only {steps} steps"
 
 
 def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]:
@@ -130,4 +130,4 @@ def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
         if name.startswith(_LEARNED_FROM) and not is_finite(values):
             yield f"info '{name}' is not finite"
         if column.nbytes // len(column) > _MOST_INFO_BYTES:
-            yield f"info '{name}' has {column.nbytes // len(column):,} bytes in each row, too many"
+            yield f"info '{name}' has {column.nbytes // len(column):,} bytes in each row, more than the limit"

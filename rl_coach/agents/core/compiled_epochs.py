@@ -370,7 +370,9 @@ def why_epochs_are_not_compiled(
         return "num_consecutive_playing_steps is not in EnvironmentSteps"
     # All copies step together, so a phase can end only after a step of all of them.
     if period.num_steps < 1 or period.num_steps % num_copies:
-        return f"num_consecutive_playing_steps ({period.num_steps}) is no multiple of {num_copies} environments"
+        return (
+            f"num_consecutive_playing_steps ({period.num_steps}) is not a multiple of num_environments ({num_copies})"
+        )
     if algorithm.num_consecutive_training_steps != 1:
         return "num_consecutive_training_steps is not 1"
     # The number of updates is planned before the phase, and cannot depend on its results.

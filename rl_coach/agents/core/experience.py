@@ -74,7 +74,7 @@ class Experience:
 
     :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
         arrive; it is the number of steps that the other process collects for one message
-    :ivar remembers_action_info: the probabilities and values from the choice of the action are stored with each
+    :ivar remembers_action_info: True if the probabilities and values from the choice of the action are stored with each
         transition
     :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
         None if this process learns

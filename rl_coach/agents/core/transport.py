@@ -123,7 +123,7 @@ def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
 
 def _samples(column: Any) -> np.ndarray:
     if np.ndim(_of_kind(np.ndarray, column)) != 1:
-        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}")
+        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}, not one dimension")
     return column.astype(np.float64)
 
 
