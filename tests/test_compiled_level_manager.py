@@ -563,7 +563,10 @@ class OffPolicy(ClippedPPOAgent):
         (lambda p: setattr(p, "input_filter", stacking()), "the filter ObservationStackingFilter"),
         (lambda p: setattr(p, "input_filter", normalizing()), "use a pre_network_filter"),
         (lambda p: setattr(p, "exploration", EGreedyParameters()), "EGreedyParameters"),
-        (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)), "no multiple of 4"),
+        (
+            lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)),
+            "is not a multiple of num_environments (4)",
+        ),
         (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentEpisodes(1)), "EnvironmentSteps"),
         (lambda p: setattr(p.algorithm, "target_kl_divergence", 0.1), "target_kl_divergence"),
     ],
