@@ -92,7 +92,7 @@ def test_what_fits_the_agent_is_taken():
         ({"episode_lengths": [1]}, True, "1 in whole episodes"),
         ({"segment_starts": [{}, {}]}, False, "2 segment_starts for 1 episodes"),
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
-        ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
+        ({"reports": [report(length=0)]}, False, "not valid: 0 steps in phase"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
         ({"priorities": np.ones(2)}, False, "2 priorities, but the agent needs 0"),
         ({"columns": batch(action=3)}, False, "an action 3, and the action space has the whole numbers 0 to 2"),
