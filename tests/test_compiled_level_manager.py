@@ -88,7 +88,7 @@ def test_a_loss_that_is_not_finite_is_traced_to_the_input_filter(tmp_path):
     agent.input_filter = InputFilter()
     agent.input_filter.add_reward_filter("rescale", RewardRescaleFilter(float("inf")))
     manager = compiled(agent, tmp_path)
-    with pytest.raises(TrainingError, match=r"the reward that the input filter made of a finite one in step \d+ of an"):
+    with pytest.raises(TrainingError, match=r"the input filter computed from finite numbers in step \d+ of an"):
         manager.improve()
     manager.close()
 
@@ -563,7 +563,10 @@ class OffPolicy(ClippedPPOAgent):
         (lambda p: setattr(p, "input_filter", stacking()), "the filter ObservationStackingFilter"),
         (lambda p: setattr(p, "input_filter", normalizing()), "use a pre_network_filter"),
         (lambda p: setattr(p, "exploration", EGreedyParameters()), "EGreedyParameters"),
-        (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)), "no multiple of 4"),
+        (
+            lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)),
+            "is not a multiple of num_environments (4)",
+        ),
         (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentEpisodes(1)), "EnvironmentSteps"),
         (lambda p: setattr(p.algorithm, "target_kl_divergence", 0.1), "target_kl_divergence"),
     ],
@@ -581,8 +584,8 @@ def test_a_line_says_why_the_ordinary_loop_is_used(change, reason, tmp_path, cap
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        (recurrent_dqn(), "its network is recurrent, which only ClippedPPO's can be"),
-        (recurrent_a2c(), "its network is recurrent, which only ClippedPPO's can be"),
+        (recurrent_dqn(), "its network is recurrent, and only ClippedPPO supports recurrent networks"),
+        (recurrent_a2c(), "its network is recurrent, and only ClippedPPO supports recurrent networks"),
         (actor_critic(), "learns_from_copies_together is False"),
         (acer(), "ACERAgent has no compiled form"),
     ],

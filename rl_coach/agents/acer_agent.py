@@ -37,7 +37,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         short segments the values then diverge
     :ivar importance_weight_truncation: c, the largest importance weight of the action taken; a correction term
         (equation 7) accounts for actions with a larger ratio
-    :ivar use_trust_region_optimization: limit each policy update by the trust region around the average policy
+    :ivar use_trust_region_optimization: True: limit each policy update by the trust region around the average policy
     :ivar max_KL_divergence: radius of the trust region around the average policy, in nats
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     """
@@ -68,7 +68,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
 
 
 class ACERNetworkParameters(FullyConnectedParameters):
-    """Q(s, a) and a policy on one body; the target network is the average policy."""
+    """Q(s, a) and a policy with common embedders and middleware. The target network is the average policy."""
 
     def __init__(self) -> None:
         super().__init__(QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0))
@@ -111,7 +111,7 @@ class ACERAgent(PolicyOptimizationAgent):
 
     def segment_settings(self) -> SegmentSettings:
         algorithm = self.ap.algorithm
-        rates = {"main": algorithm.rate_for_copying_weights_to_target}  # of the average policy
+        rates = {"main": algorithm.rate_for_copying_weights_to_target}  # the average policy is the target network
         return SegmentSettings(algorithm.num_steps_between_gradient_updates, target_rates=rates)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:

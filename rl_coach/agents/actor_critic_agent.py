@@ -73,7 +73,7 @@ class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
 
 
 class ActorCriticNetworkParameters(FullyConnectedParameters):
-    """A critic and a policy on one body."""
+    """A critic and a policy with common embedders and middleware."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0))
@@ -98,7 +98,8 @@ class ActorCriticAgentParameters(AgentParameters):
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
-    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), where each row counts by its weight.
+    """The loss: the sum over rows of value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi),
+    multiplied by the weight of the row.
 
     ``extra['advantages']`` and ``extra['returns']`` are [B].
     """
@@ -134,7 +135,7 @@ class AdvantageAgent(PolicyAgent):
         self.state_values = self.register_signal("Values")
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
-        """[T], sum_k gamma^k x_{t+k}."""
+        """The discounted sums [T]: sum_k gamma^k x_{t+k}."""
         return n_step_returns(np.asarray(x), gamma)
 
     def get_general_advantage_estimation_values(
@@ -159,12 +160,12 @@ class AdvantageAgent(PolicyAgent):
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
     def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:
-        """The function of advantages and returns that the settings choose.
+        """The function, chosen by the settings, that computes advantages and returns.
 
-        :param n_step: for a ``discount``
-        :param generalized: for a ``discount`` and a ``gae_lambda``
-        :param discount: None for the algorithm's
-        :raises CoachError: the settings name another rescaler
+        :param n_step: a function with an argument ``discount``
+        :param generalized: a function with arguments ``discount`` and ``gae_lambda``
+        :param discount: None uses the algorithm's discount
+        :raises CoachError: if ``policy_gradient_rescaler`` is neither ``GAE`` nor ``A_VALUE``
         """
         algorithm = self.ap.algorithm
         discount = algorithm.discount if discount is None else discount
@@ -201,7 +202,9 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         return super().make_learning(asked=self.networks["main"], rollout_columns=self._rollout_columns, **parts)
 
     def _rollout_columns(self, batch: RolloutBatch) -> dict[str, np.ndarray]:
-        """The columns of the rule for what all actors have played. :param batch: what ``Rollout.take`` returned"""
+        """The columns that the update rule needs, from the steps of all actors. :param batch: result of
+        ``Rollout.take``
+        """
         main, ends = self.networks["main"], last_rows(batch)
         inputs = {name: batch.state_columns[name] for name in main.input_names}
         following = {name: batch.next_state_columns[name][ends] for name in main.input_names}

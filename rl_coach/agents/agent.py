@@ -1,4 +1,4 @@
-"""An agent: it observes, acts, remembers and learns."""
+"""The base class of all agents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_pa
 
 
 class Agent(CoachNames, AgentInterface):
-    """Acts, observes, remembers and learns.
+    """Base class of all agents. An agent acts, observes, stores transitions and learns.
 
     A subclass defines an update rule (``make_update_rule``) and chooses actions (``choose_action``). Instead of the
     rule, a subclass may override ``learn_from_batch`` and compute targets itself. A subclass may declare requirements
@@ -65,46 +65,50 @@ class Agent(CoachNames, AgentInterface):
     updates the networks. ``signals`` and ``recorder`` write the rows of the CSV.
 
     :param agent_parameters: all settings; a filter that is not set changes nothing
-    :param parent: the level manager or composite agent that holds it
+    :param parent: the level manager or composite agent that contains this agent
 
     :cvar acting_networks: the networks that choose actions, None for all. The agent does not read the other networks
         between training phases
-    :cvar learns_from_sequences: a batch is a segment of an episode in order, as a recurrent network needs it
-    :cvar learns_from_stored_states: each transition contains the recurrent state before its action. Sequences from the
-        memory start from the stored state of their first step
-    :cvar recurrent_network: the network that may be recurrent; its state is the stored one
-    :cvar learns_one_by_one: each update is a separate compiled call, because ``columns_of_networks`` needs the newest
-        networks
+    :cvar learns_from_sequences: True if a batch is a segment: consecutive steps of one episode, as a recurrent network
+        needs
+    :cvar learns_from_stored_states: True if each transition contains the recurrent state before its action. Sequences
+        from the memory start from the stored state of their first step
+    :cvar recurrent_network: name of the network that may be recurrent; transitions contain the state of this network
+    :cvar learns_one_by_one: True if each update is a separate compiled call, because ``columns_of_networks`` needs the
+        newest networks
     :cvar most_updates_per_call: the largest number of updates in a compiled call; a longer phase makes several calls.
         None for no limit
-    :cvar supports_curiosity: its update rule reads the rewards of single steps, so that intrinsic rewards may be added,
-        or the agent adds them itself
-    :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
-    :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
-    :cvar explores_by_parameter: the control parameter of the exploration policy measures how much the agent explores,
-        so it is printed and logged
-    :cvar batch_network: the ``batch_size`` of this network counts; None for the first network
-    :cvar episode_class: the class of its episodes, with the fields that belong to an episode
-    :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. An agent with
-        its own ``reset_internal_state`` or ``__init__`` needs it, or an ``episode_class``, to act in several copies
+    :cvar supports_curiosity: True if intrinsic rewards can be added: the update rule uses the rewards of single steps,
+        or the agent adds intrinsic rewards itself
+    :cvar learns_from_recorded_steps: True if the memory may store steps that other agents or programs have played
+    :cvar trains_asynchronously: True if several workers of one machine may train the agent at once, on shared weights
+    :cvar explores_by_parameter: True if the control parameter of the exploration policy measures how much the agent
+        explores. The parameter is then printed and logged
+    :cvar batch_network: name of the network whose ``batch_size`` the updates use; None for the first network
+    :cvar episode_class: the class of the agent's episodes; its fields belong to one episode
+    :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. A subclass
+        that overrides ``reset_internal_state`` or ``__init__`` must set ``episode_attributes`` or ``episode_class``, or
+        it cannot act in several copies of the environment
     :cvar row_unit: the unit of a row in its CSV: an episode, an epoch (``batches`` makes passes over a data set) or
         ``updates_per_row`` updates. Rows of epochs and updates are written after the training phase that completes them
-    :cvar counters: attributes that count over all episodes; a checkpoint holds them
+    :cvar counters: names of attributes that count over all episodes; checkpoints store them
 
     :ivar spaces: the environment's spaces after the filters
     :ivar memory_spaces: the spaces of stored transitions, before the pre-network filter
     :ivar policy_spaces: the spaces of networks and exploration, which may have actions in another form
-    :ivar networks: by name
+    :ivar networks: the agent's networks by name
     :ivar pre_network_filter: changes states before they enter the networks
     :ivar batches: the source of batches for updates
-    :ivar learning_periods: by network, k if the network learns in every k-th update; a network without an entry learns
-        in each update
-    :ivar parallel: its actors in several copies of the environment; None if it acts in one
-    :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
-    :ivar hooks: the methods of ``HOOKS`` that a subclass overrides, or the instance when the phase began
-    :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
+    :ivar learning_periods: a dict from a network to k: the network learns in every k-th update. A network without an
+        entry learns in each update
+    :ivar parallel: the actors in several copies of the environment; None if the agent acts in one
+    :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of the agent's parameters is None
+    :ivar hooks: names of those methods in ``HOOKS`` that a subclass or the instance overrides; computed when a phase
+        begins
+    :ivar training_has_begun: True if ``before_training`` was called, in this run or before the checkpoint that it
+        resumed from
     :ivar is_in_evaluation: True in an evaluation (phase ``TEST``)
-    :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
+    :ivar is_played_elsewhere: True if other processes play, and the agent learns from their steps (``take_in``)
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -170,7 +174,7 @@ class Agent(CoachNames, AgentInterface):
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.curiosity: Curiosity | None = None
         if agent_parameters.curiosity is not None:
-            self.reason_to_act_alone = "its curiosity watches the steps of this process: leave out -dc and -n"
+            self.reason_to_act_alone = "its curiosity only measures steps that this process plays: leave out -dc and -n"
         self.update_loop: Any = None
         self.learning: Any = None
         self.recorder = Recorder(self)
@@ -198,7 +202,7 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_actions(self) -> Iterable[str]:
-        """A line if the agent is for another kind of actions, with the names of agents that fit."""
+        """A message if the agent does not support the environment's actions; it names agents that do."""
         environment = getattr(self.parent, "real_environment", None)
         level = getattr(environment, "env_id", None) or "the environment"
         return unmet_by_actions(self.ap, self.spaces.action, level)
@@ -213,7 +217,7 @@ class Agent(CoachNames, AgentInterface):
         yield from unmet_by_curiosity(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
-        """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
+        """The unmet requirements on the networks and the exploration policy, each as one line with advice."""
         return building.unmet_by_networks(self)
 
     def init_environment_dependent_modules(self) -> None:
@@ -251,10 +255,14 @@ class Agent(CoachNames, AgentInterface):
     def make_update_rule(self) -> UpdateRule | Stages:
         """The algorithm's update as a pure function, or a pure function for each of its stages; see
         ``rl_coach.architectures.update``."""
-        raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no update rule: define make_update_rule, or override learn_from_batch"
+        )
 
     def initialize_session_dependent_components(self) -> None:
-        """Fill the memory, once there are networks. A subclass adds other work that needs the networks."""
+        """Fill the memory. Called after the networks are created: a subclass may add other work that needs the
+        networks.
+        """
         self.load_memory_from_file()
 
     def load_memory_from_file(self) -> None:
@@ -272,7 +280,7 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: the agent does not declare which attributes belong to an episode
+        :raises CoachError: if the agent does not declare which attributes belong to an episode
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count
@@ -284,7 +292,9 @@ class Agent(CoachNames, AgentInterface):
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
     ) -> Signal:
-        """A signal for the CSV: statistics over each episode, or its value at each step in the in-episode CSV."""
+        """Create a signal for the CSVs: its statistics over each episode, or its value at each step (in-episode
+        CSV).
+        """
         return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
 
     def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -301,7 +311,9 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def writes_steps(self) -> bool:
-        """True if the steps of the present episode have rows. Only steps in the first copy of the environment have."""
+        """True if the steps of the present episode have rows. Only steps in the first copy of the environment have
+        rows.
+        """
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
 
     def get_success_rate(self) -> float:
@@ -312,7 +324,9 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run. An evaluation does not change training."""
+        """Current phase of the run. Setting ``TEST`` begins an evaluation. After the evaluation, training continues as
+        if there had been no evaluation.
+        """
         return self._phase
 
     @phase.setter
@@ -387,7 +401,7 @@ class Agent(CoachNames, AgentInterface):
         self.actor.end()
 
     def cut_episode(self) -> None:
-        """Store the steps of the present episode so far as a truncated episode; later steps become a separate one."""
+        """Store the steps of the present episode so far as a truncated episode. Later steps form a separate episode."""
         self.experience.cut(self.episode, self.recurrent_state)
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
@@ -406,16 +420,17 @@ class Agent(CoachNames, AgentInterface):
         return self.actor.act(action)
 
     def count_played(self, steps: int) -> None:
-        """Count steps in the environment, of this process or of another one that played for this agent."""
+        """Count steps in the environment. This process or another process has played them for this agent."""
         self.clock.steps += steps
 
     def note_action(self, chosen: ActionInfo) -> None:
-        """Called after each action of an agent that stores recurrent states, however the action was chosen. The network
-        may need it at the next step. Does nothing by default."""
+        """Called after each action of an agent that stores recurrent states, also if the action was not chosen by the
+        agent. The network may need the action at the next step. Does nothing by default.
+        """
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """Choose an action for one state, observations without a batch dimension."""
-        raise NotImplementedError(f"{type(self).__name__} does not choose actions")
+        """Choose an action for one state. The observations of the state have no batch dimension."""
+        raise NotImplementedError(f"{type(self).__name__} must define choose_action")
 
     @property
     def chooses_in_columns(self) -> bool:
@@ -427,7 +442,7 @@ class Agent(CoachNames, AgentInterface):
     def choose_actions(self, states: StateColumns) -> np.ndarray:
         """Choose the actions [N, ...] of several actors in one pass, with the same results as ``choose_action``.
 
-        :param states: [N, ...] by name, as networks see them
+        :param states: [N, ...] by name, after the agent's filters
         """
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
@@ -439,13 +454,14 @@ class Agent(CoachNames, AgentInterface):
 
     def predict_states(self, states: list[StateType]) -> Any:
         """The networks' predictions that ``choose_action`` needs, for each of several states."""
-        raise NotImplementedError(f"{type(self).__name__} does not predict")
+        raise NotImplementedError(f"{type(self).__name__} must define predict_states")
 
     def prepare_batch_for_inference(
         self, states: StateType | list[StateType], network_name: str
     ) -> dict[str, np.ndarray]:
-        """The inputs of a network for one state, a list of them or ``StateColumns``, [B, ...] by name. Inputs that the
-        states do not have are left out."""
+        """The inputs of a network, [B, ...] by name, for one state, a list of states or ``StateColumns``. Inputs that
+        the states do not have are left out.
+        """
         names = self.networks[network_name].input_names
         if isinstance(states, StateColumns):
             return {name: states[name] for name in names if name in states}
@@ -458,13 +474,15 @@ class Agent(CoachNames, AgentInterface):
     def run_pre_network_filter_for_inference(
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:
-        """The state as networks see it."""
+        """The state after the pre-network filter."""
         if not self.pre_network_filter.observation_filters:
             return state
         return inference.filtered(self, state, update_filter_internal_state and not self.is_in_evaluation)
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
-        """The predictions for states [B, ...], for another agent. :raises CoachError: no network predicts that"""
+        """The predictions for states [B, ...], for another agent. :raises CoachError: if no network predicts
+        this type
+        """
         return predictions_of(self.networks, states, prediction_type)
 
     @property
@@ -530,15 +548,15 @@ class Agent(CoachNames, AgentInterface):
     def before_training(self) -> None:
         """Called once, when training begins after the heatup, and not again in a resumed run. Does nothing by default.
 
-        Its updates by ``update_loop`` count as training steps. With rollout workers, the trainer calls it; each worker
-        that learns on shared weights calls it.
+        Updates that this method makes with ``update_loop`` count as training steps. In a distributed run, the trainer
+        calls this method. If workers learn on shared weights, each worker calls it.
         """
 
     def learn_from_batch(self, batch: Batch) -> Outcome:
-        """Update the networks on a batch. The pre-network filters have changed it already.
+        """Update the networks on a batch. The batch has already passed the pre-network filters.
 
-        An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
-        and calls ``train_and_sync_networks``.
+        An agent that overrides this method computes its targets itself, from
+        ``self.networks[...].online_network.predict``, and calls ``train_and_sync_networks``.
 
         :return: the loss, each network's loss, and the gradients' norm before clipping
         """
@@ -576,7 +594,7 @@ class Agent(CoachNames, AgentInterface):
 
         :param num_copies: the number of copies of the environment
         :param actions: the environment's action space
-        :param heats_up: the run begins with a heatup
+        :param heats_up: True if the run begins with a heatup
         """
         return f"{type(self).__name__} has no compiled form"
 
@@ -589,14 +607,16 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
-        """Record an episode that ``Actor`` did not play. Its steps are counted already."""
+        """Record an episode that was played without an ``Actor``, such as in a compiled loop. The clock has already
+        counted its steps.
+        """
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
         self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
-        """Record the steps of a compiled call in the present episode of an evaluation. The episode began with this
-        call.
+        """Set the length and the rewards of the present evaluation episode. A compiled call has played the episode from
+        its beginning.
 
         :param reward: the total reward
         :param shaped_reward: the total reward after the filters
@@ -613,7 +633,7 @@ class Agent(CoachNames, AgentInterface):
         return transport.policy_of(self)
 
     def take_policy(self, policy: dict[str, Any]) -> None:
-        """Act with the policy from ``acting_policy`` of another process."""
+        """Act with the policy that ``acting_policy`` returned in another process."""
         transport.take_policy(self, policy)
 
     def sync(self) -> None:
@@ -623,7 +643,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Input, output and pre-network filter by the names of these attributes."""
+        """The input, output and pre-network filters, by the names of the agent's attributes."""
         return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:
@@ -635,7 +655,7 @@ class Agent(CoachNames, AgentInterface):
         return agent_state.state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from ``get_state``, with a new episode."""
+        """Restore a state that ``get_state`` returned, and begin a new episode."""
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
@@ -651,5 +671,5 @@ class Agent(CoachNames, AgentInterface):
         return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
 
     def close(self) -> None:
-        """Write the last row."""
+        """Write the last row of the CSVs."""
         self.signals.close()

@@ -15,8 +15,8 @@ from rl_coach.utils import LazyArray
 class AgentGroup(AgentInterface):
     """Agents that change phases, learn and are saved together.
 
-    A subclass defines how they act: ``CompositeAgent`` makes one action out of their choices, ``Players`` gives an
-    action for each player.
+    A subclass defines how they act: ``CompositeAgent`` makes one action from the choices of its agents, and ``Players``
+    returns an action for each player.
 
     :ivar agents: the agents by name
     """
@@ -55,7 +55,7 @@ class AgentGroup(AgentInterface):
 
     @property
     def path_of_members(self) -> tuple[str, ...]:
-        """The names between the owners of the group and the names of its agents."""
+        """The names that come between ``owners`` and an agent's own name in the full name of the agent."""
         return ()
 
     def connect(

@@ -36,7 +36,7 @@ _VARIANTS = {
 class NamedAlgorithm:
     """An algorithm and its names.
 
-    :param names: the usual name, then others
+    :param names: the usual name, then other names
     :param parameters: the class of its parameters; for ``Composite``, the class of the agent
     :param about: one sentence that describes it, for ``coach --list-algorithms`` and messages
     """
@@ -71,16 +71,18 @@ def _algorithms_of(name: str) -> Iterator[NamedAlgorithm]:
 
 
 def plain_name(name: str) -> str:
-    """A name as names are compared: without case, hyphens, underscores and other signs."""
+    """The form of a name in which names are compared: in small letters, without hyphens, underscores and other
+    signs.
+    """
     return re.sub(r"[\W_]", "", name).lower()
 
 
 def find_algorithm(name: str) -> NamedAlgorithm:
-    """The algorithm of a name.
+    """The algorithm with a name.
 
-    :raises CoachError: the name is unknown; the message names the nearest one
+    :raises CoachError: if the name is unknown; the message names the most similar name
     """
-    name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # for messages of one line
+    name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # keeps the messages short
     wanted, known = plain_name(name), known_algorithms()
     for algorithm in known:
         if wanted in map(plain_name, algorithm.names):
@@ -98,7 +100,9 @@ _WELL_KNOWN = ("SAC", "TD3", "DDPG", "DQN", "Rainbow", "ClippedPPO", "A2C")
 
 
 def kinds_of_actions(parameters: AgentParameters) -> list[str]:
-    """``"discrete"`` and ``"continuous"``, if all heads of the networks and the exploration policy support them."""
+    """The kinds of actions that all heads of the networks and the exploration policy support: ``"discrete"``,
+    ``"continuous"``, both or none.
+    """
     heads = [head.path for network in parameters.network_wrappers.values() for head in network.heads_parameters]
     supported = [getattr(component_class(one, HEADS, Head), "supported_actions", (ActionSpace,)) for one in heads]
     exploration: Any = parameters.exploration

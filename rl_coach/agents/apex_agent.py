@@ -48,8 +48,8 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
 
 
 class ApexDQNAgent(DDQNAgent):
-    """Double DQN with initial priorities from the process that plays. Its network computes the priorities of new
-    transitions; other agents give them the largest priority so far.
+    """Double DQN with initial priorities from the process that plays. The network of this process computes the
+    priorities of new transitions. Other agents give new transitions the largest priority so far.
     """
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -66,7 +66,8 @@ class ApexDQNAgent(DDQNAgent):
             )
 
     def first_priorities(self, batch: Batch) -> np.ndarray:
-        """[B], |r + discount_t max_a Q(s', a) - Q(s, a)| of n-step transitions, from one prediction for all of them.
+        """The first priorities [B] of n-step transitions: |r + discount_t max_a Q(s', a) - Q(s, a)|. One call predicts
+        for all of them.
 
         A process that plays has the newest online network that it received and no target network, so the online
         network gives both values (algorithm 1 of the paper).
@@ -74,7 +75,7 @@ class ApexDQNAgent(DDQNAgent):
         main, filters = self.networks["main"], self.pre_network_filter
         states, next_states = (
             filters.filter_columns({name: np.asarray(column) for name, column in columns.items()}, False)
-            for columns in (batch.state_columns, batch.next_state_columns)  # of frames, if it is a chunk
+            for columns in (batch.state_columns, batch.next_state_columns)  # a chunk has frames, which become arrays
         )
         inputs = {name: np.concatenate([states[name], next_states[name]]) for name in main.input_names}
         q = main.online_network.predict(inputs, outputs=self._q_outputs).astype(np.float64)

@@ -21,7 +21,7 @@ class APPOAlgorithmParameters(IMPALAAlgorithmParameters):
 
     :ivar clip_likelihood_ratio_using_epsilon: the loss clips the ratio to the policy before the update to 1 - epsilon
         and 1 + epsilon
-    :ivar optimization_epochs: number of times that an update learns from its segments; 1 is IMPALA, because the ratio
+    :ivar optimization_epochs: number of epochs on the segments of an update. With 1, APPO is IMPALA, because the ratio
         is 1 in the first epoch
     """
 
@@ -34,7 +34,7 @@ class APPOAlgorithmParameters(IMPALAAlgorithmParameters):
 
 
 class APPOAgentParameters(IMPALAAgentParameters):
-    """APPO that samples from the policy; value and policy share a body."""
+    """APPO that samples from the policy; value and policy share embedders and middleware."""
 
     path = "rl_coach.agents.appo_agent:APPOAgent"
     algorithm: APPOAlgorithmParameters

@@ -27,11 +27,11 @@ from rl_coach.utilities.requirements import flags, number, optional, whole
 from rl_coach.utils import CoachError
 
 DIRECTION = "direction"
-"""The information on a step that names the weights of its episode; see ``ARSEpisode``."""
+"""The key of a transition's ``info`` for the direction of its episode; see ``ARSEpisode``."""
 
 
 class ARSNetworkParameters(FullyConnectedParameters):
-    """A linear policy: a number for each discrete action, or for each element of a continuous one."""
+    """A linear policy. It has an output for each discrete action, or for each element of a continuous action."""
 
     def __init__(self) -> None:
         super().__init__(RegressionHeadParameters(scheme=[]))
@@ -44,7 +44,8 @@ class ARSNetworkParameters(FullyConnectedParameters):
 class ARSAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of augmented random search. The step size alpha is the network's ``learning_rate``.
 
-    :ivar num_directions: N, the number of directions in an update. Each direction has two episodes, one on each side
+    :ivar num_directions: N, the number of directions in an update. For each direction, one episode is played with the
+        weights plus the direction, and one episode with the weights minus the direction
     :ivar num_top_directions: b, the number of best directions that the update uses; None uses all
     :ivar noise: nu, the standard deviation of the changes of the weights
     :ivar starts_at_zero: begin with weights of 0, as the paper does; False for the initial weights of the network,
@@ -70,7 +71,7 @@ class ARSAlgorithmParameters(AlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if (self.num_top_directions or 0) > self.num_directions:
-            yield f"num_top_directions is {self.num_top_directions}; it must be at most {self.num_directions}"
+            yield f"num_top_directions is {self.num_top_directions}; set at most {self.num_directions} (num_directions)"
 
 
 class ARSAgentParameters(AgentParameters):
@@ -99,8 +100,9 @@ class ARSAgentParameters(AgentParameters):
 class ARSEpisode(EpisodeInProgress):
     """An episode with one set of weights.
 
-    :ivar direction: the number of updates before the episode, the seed of its direction, and its side, 1 or -1; zeros
-        for an episode that the heatup has begun, which does not count
+    :ivar direction: three numbers: updates before the episode, the seed of the direction, and the side: 1 (the
+        direction is added to the weights) or -1 (subtracted). All are 0 if the episode began in heatup; then it does
+        not count
     :ivar weights: the policy's weights, changed by the direction; None as long as the policy has not acted
     """
 
@@ -121,11 +123,11 @@ class DirectionLearning(PhaseLearning):
     def __init__(self, agent: Any):
         super().__init__(agent)
         self._unpaired: tuple[int, int] | None = None
-        self._updates = 0  # of the policy that the returns are of
+        self._updates = 0  # number of updates of the policy that had these returns
         self._returns: dict[int, dict[int, float]] = {}
 
     def next_direction(self) -> tuple[int, int, int]:
-        """The ``direction`` of an episode that begins: the other side of the last one, or a new direction."""
+        """The ``direction`` of the next episode: the last direction on its other side, or a new direction."""
         updates, last = self._agent.clock.updates, self._unpaired
         if last is not None and last[0] == updates:
             self._unpaired = None
@@ -134,7 +136,7 @@ class DirectionLearning(PhaseLearning):
         return *self._unpaired, 1
 
     def note(self, direction: Sequence[int], total: float) -> None:
-        """Keep the return of an episode that has ended, if its weights are of the present policy."""
+        """Keep the return of an episode that has ended, if its weights come from the present policy."""
         updates, seed, side = direction
         if side and updates == self._agent.clock.updates:
             if updates != self._updates:
@@ -150,12 +152,14 @@ class DirectionLearning(PhaseLearning):
 
     @property
     def _present(self) -> dict[int, dict[int, float]]:
-        """The returns of the present policy by the seed and the side of their direction."""
+        """The returns of the present policy: dicts from the seed of a direction, and then from its side."""
         return self._returns if self._updates == self._agent.clock.updates else {}
 
     @property
     def _pairs(self) -> dict[int, dict[int, float]]:
-        """The returns of both sides of each direction by its seed."""
+        """The returns of the directions that have been played on both sides: dicts from the seed, and then from the
+        side.
+        """
         return {seed: sides for seed, sides in self._present.items() if len(sides) == 2}
 
     def is_due(self) -> bool:
@@ -163,7 +167,7 @@ class DirectionLearning(PhaseLearning):
 
     def learn(self, updates_left: int | None = None) -> float:
         agent = self._agent
-        # the statistics of the observations, which the episodes of the next update are normalised with
+        # updates the statistics that normalise the observations of the next episodes
         agent.update_loop.filtered(agent.memory.get_all_complete_episodes_transitions())
         agent.search(self._pairs)
         agent.clock.updates += 1
@@ -178,7 +182,9 @@ class DirectionLearning(PhaseLearning):
     def require_fitting(self, played: ExperienceChunk) -> None:
         column = None if played.columns is None else played.columns.info_columns.get(DIRECTION)
         if column is None or np.shape(column)[1:] != (3,) or np.asarray(column).dtype.kind != "i":
-            raise CoachError(f"agent '{self._agent.name}' needs the info '{DIRECTION}' with each received step")
+            raise CoachError(
+                f"agent '{self._agent.name}' got steps without info['{DIRECTION}']: start all workers with this agent"
+            )
 
     def get_state(self) -> dict[str, Any]:
         returns = [[seed, side, total] for seed, sides in self._present.items() for side, total in sides.items()]
@@ -240,7 +246,7 @@ class ARSAgent(Agent):
         episode = self.episode
         if episode.weights is None:
             weights = self.networks["main"].online_network.get_weights()
-            if episode.steps > 1:  # its return is no direction's, because the heatup has begun it
+            if episode.steps > 1:  # heatup has begun this episode, so its return does not belong to a direction
                 episode.weights = weights
                 return weights
             episode.direction = _, seed, side = self.learning.next_direction()
@@ -265,9 +271,9 @@ class ARSAgent(Agent):
     # learning
 
     def search(self, pairs: dict[int, dict[int, float]]) -> None:
-        """Make an update. The optimizer makes the step, with a gradient that no network has computed.
+        """Make an update. The optimizer applies the gradient of random search.
 
-        :param pairs: the returns of the sides 1 and -1 of each direction by its seed
+        :param pairs: dicts from the seed of a direction to the returns of its sides 1 and -1
         """
         main = self.networks["main"].online_network
         weights = main.get_weights()

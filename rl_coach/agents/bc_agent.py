@@ -25,7 +25,7 @@ class BCNetworkParameters(FullyConnectedParameters):
 
 class BCAgentParameters(AgentParameters):
     """Behavioural cloning of the demonstrations in ``memory.load_memory_from_file_path``. The agent takes the most
-    probable action, or with probability epsilon a random one. Continuous actions are the mean with Gaussian noise.
+    probable action, or, with probability epsilon, a random action. Continuous actions are the mean plus Gaussian noise.
 
     As in Coach 1.0.1, evaluations have noise as well: 5 % of the discrete actions are random
     (``exploration.evaluation_epsilon``), and continuous actions have a standard deviation of 5 % of their range

@@ -53,16 +53,16 @@ class BootstrappedDQNAgentParameters(DQNAgentParameters):
 def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
     """Double Q-learning for each of K heads; the loss is the sum over the heads (appendix D).
 
-    A head learns only from its rows: ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are the mean
-    absolute errors over the heads.
+    Each head learns from a part of the rows: ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are
+    the mean absolute errors over the heads.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the loss of each head
     """
 
     def stacked(ops: Any, heads: list[dict[str, Any]]) -> Any:
-        """[B, K, A]"""
+        """The values of all heads, [B, K, A]."""
         return ops.stack([head["q"] for head in heads], axis=1)
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -93,7 +93,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     predicts_values = True
     learns_from_stored_states = True
     supports_curiosity = True
-    episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
+    episode_class = EpisodeInProgress  # the exploration policy keeps the head of the episode
 
     @property
     def num_heads(self) -> int:

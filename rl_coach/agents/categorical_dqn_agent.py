@@ -22,7 +22,7 @@ DISTRIBUTION = HeadRequirement("CategoricalQHeadParameters", ("distribution", "l
 
 
 class CategoricalDQNNetworkParameters(DQNNetworkParameters):
-    """A network of distributions."""
+    """A network that predicts a distribution of returns for each action."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,14 +83,14 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
 
     @property
     def z_values(self) -> np.ndarray:
-        """[N], the returns that distributions are over."""
+        """[N], the returns of the distributions' support."""
         algorithm = self.ap.algorithm
         return np.linspace(algorithm.v_min, algorithm.v_max, algorithm.atoms)
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "v_min"):  # other heads, or a user's head, do not have it
+            if hasattr(head, "v_min"):  # other heads, such as a user's own head, may have no v_min
                 head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms
         return super().create_networks()
 

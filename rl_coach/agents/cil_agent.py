@@ -37,7 +37,7 @@ class CILAlgorithmParameters(AlgorithmParameters):
 
 
 class CILNetworkParameters(FullyConnectedParameters):
-    """A network with a branch, which is a copy of its head, for each command (``num_output_head_copies``)."""
+    """A network with a branch for each command. A branch is a copy of the head (``num_output_head_copies``)."""
 
     def __init__(self) -> None:
         super().__init__(RegressionHeadParameters())
@@ -89,7 +89,7 @@ class CILAgent(ImitationAgent):
         return {**super().learning_columns(batch), "extra/commands": self._commands(states)}
 
     def _commands(self, column: Any) -> np.ndarray:
-        """[B] int32. :param column: [B] or [B, 1], a number that is a command for each row"""
+        """The commands, [B] int32. :param column: [B] or [B, 1], the number of each row's command"""
         commands = np.asarray(column).reshape(len(column), -1)
         is_known = (commands >= 0) & (commands < len(self._branches)) & (commands == np.floor(commands))
         if commands.shape[1] != 1 or not is_known.all():

@@ -49,13 +49,13 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
-    :ivar optimization_epochs: number of passes over the transitions of a phase
+    :ivar optimization_epochs: number of passes over the transitions of a training phase
     :ivar clipping_decay_schedule: the factor of epsilon; the schedule advances with each environment step
     :ivar clip_value_using_epsilon: the critic's loss is the larger one of two squared errors: of its value, and of its
         value clipped to the old value plus and minus this number. None does not clip, as in Intel's Coach and the
         paper. Schulman's code clips at 0.2.
-    :ivar target_kl_divergence: stop the epochs of a phase when the KL divergence from the policy that played exceeds
-        1.5 times this number, in nats. None makes all epochs. Not in Intel's Coach; as in Spinning Up and SB3.
+    :ivar target_kl_divergence: stop the epochs of a training phase when the KL divergence from the policy that played
+        exceeds 1.5 times this number, in nats. None makes all epochs. Not in Intel's Coach; as in Spinning Up and SB3.
     """
 
     constraints = {
@@ -110,7 +110,7 @@ class ClippedPPOAgentParameters(AgentParameters):
 
 
 class ClippedPPOAgent(ProximalPolicyAgent):
-    """PPO that clips the probability ratio. It makes several epochs of updates in each phase."""
+    """PPO that clips the probability ratio. It makes several epochs of updates in each training phase."""
 
     network_requirements = {"main": NetworkRequirement((V, PPO_POLICY))}
     supports_curiosity = True
@@ -118,7 +118,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
     def init_environment_dependent_modules(self) -> None:
         if self.ap.curiosity is not None:
             main = self.ap.network_wrappers["main"]
-            # a third head for intrinsic returns, like the critic; built again, the same settings must not get a fourth
+            # a third head for intrinsic returns, as the critic's; [:2] because the settings may be used again
             main.heads_parameters = [*main.heads_parameters[:2], copy.deepcopy(main.heads_parameters[0])]
             self.network_requirements = {"main": NetworkRequirement((V, PPO_POLICY, V))}
         super().init_environment_dependent_modules()

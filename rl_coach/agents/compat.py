@@ -1,4 +1,6 @@
-"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach use them."""
+"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach 1 use these
+names.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +67,11 @@ class CoachNames:
         self.memory.freeze()
 
     def get_current_time(self: Any) -> int:
-        """Index of the CSV's present row: the training episodes that have ended."""
+        """Index of the CSV's present row: the number of training episodes that have ended."""
         return self.clock.episodes
 
     def get_state_embedding(self: Any, state: StateType | list[StateType]) -> np.ndarray:
-        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of states."""
         return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
 
     def update_step_in_episode_log(self: Any) -> None:
@@ -77,7 +79,7 @@ class CoachNames:
         self.recorder.write_step()
 
     def log_to_screen(self: Any) -> None:
-        """Print the line of the present episode, for programs that read it."""
+        """Print the line of the present episode, which other programs may read."""
         self.recorder.print_episode(self.episode.report(self.phase))
 
     # An override of one of the next three methods decides instead of the clock; core/overrides.py has the table.

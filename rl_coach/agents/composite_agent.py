@@ -22,8 +22,8 @@ class DecisionPolicy:
     """Makes one action from the choices of several agents."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
-        """:param actions_info: the choice of each deciding agent, by the agent's name"""
-        raise NotImplementedError(f"{type(self).__name__} does not decide")
+        """Make one action. :param actions_info: the choice of each deciding agent, by the agent's name"""
+        raise NotImplementedError(f"{type(self).__name__} must define choose_action")
 
 
 class SingleDecider(DecisionPolicy):
@@ -47,7 +47,7 @@ class SingleDecider(DecisionPolicy):
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         if self._decision_maker not in actions_info:
             suggestion = did_you_mean(self._decision_maker, actions_info)
-            raise CoachError(f"no deciding agent '{self._decision_maker}'{suggestion}")
+            raise CoachError(f"there is no deciding agent '{self._decision_maker}'{suggestion}")
         return actions_info[self._decision_maker]
 
 
@@ -63,14 +63,19 @@ class RoundRobin(DecisionPolicy):
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         if len(actions_info) != self.num_agents:
-            raise CoachError(f"RoundRobin({self.num_agents}) got the actions of {len(actions_info)} agents")
+            raise CoachError(
+                f"RoundRobin({self.num_agents}) got the actions of {len(actions_info)} agents: "
+                f"set num_agents to the number of deciding agents"
+            )
         chosen = list(actions_info.values())[self._turn]
         self._turn = (self._turn + 1) % self.num_agents
         return chosen
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose. If several actions have the same number of votes, the first one."""
+    """The discrete action that most agents chose. If several actions have the same number of votes, the action of the
+    first of these agents.
+    """
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         votes = Counter(int(info.action) for info in actions_info.values())  # type: ignore[arg-type]
@@ -119,13 +124,13 @@ class CompositeAgent(AgentGroup):
     """Several agents that act together. All agents observe, some or all decide, and a decision policy makes one action
     from their choices.
 
-    :param agents_parameters: the agents, by name or just one
+    :param agents_parameters: the parameters of the agents by name, or of a single agent
     :param visualization_parameters: settings of the output, the same for all agents
     :param decision_policy: makes one action from the choices of the agents
-    :param out_action_space: the action space of the agents; a dict gives each agent a separate one
+    :param out_action_space: the action space of the agents; a dict gives each agent a separate action space
     :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: True if an agent's choice counts, by the agent's name or as one value for all. The other
-        agents only receive the decision.
+    :param decision_makers: a dict from an agent's name to True if the agent's choice counts, or one value for all
+        agents. The other agents only receive the decision.
     :param reward_policy: the reward that the agents see
     """
 
@@ -161,14 +166,17 @@ class CompositeAgent(AgentGroup):
         if reward_policy is RewardPolicy.ReachingGoal and not isinstance(in_action_space, GoalsSpace):
             raise CoachError(f"RewardPolicy.ReachingGoal of '{name}' needs a GoalsSpace as in_action_space")
         if not any(self.decision_makers.values()):
-            raise CoachError(f"none of the agents of '{name}' decides: {', '.join(self.decision_makers)}")
+            raise CoachError(
+                f"decision_makers of '{name}' is False for each agent: "
+                f"set it to True for at least one of {', '.join(self.decision_makers)}"
+            )
 
     def _for_each_agent(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             return dict.fromkeys(self.agents_parameters, value)
         unknown = [name for name in value if name not in self.agents_parameters]
         if unknown:
-            raise CoachError(f"no agent '{unknown[0]}'{did_you_mean(unknown[0], self.agents_parameters)}")
+            raise CoachError(f"there is no agent '{unknown[0]}'{did_you_mean(unknown[0], self.agents_parameters)}")
         return {name: value.get(name, False) for name in self.agents_parameters}
 
     def create_agents(self) -> None:
@@ -230,7 +238,7 @@ class CompositeAgent(AgentGroup):
     def observe(self, env_response: EnvResponse) -> bool:
         """Show the response to all agents, with the reward that the reward policy gives.
 
-        :return: True if the episode is over, or over for every agent
+        :return: True if the environment has ended the episode, or if each agent has
         """
         response = self._with_reward(env_response)
         over = [agent.observe(response) for agent in self.agents.values()]

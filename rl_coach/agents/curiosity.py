@@ -13,7 +13,9 @@ from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number
 
 
 class RNDNetworkParameters(NetworkParameters):
-    """Features of an observation: of the predictor, or of the constant network that it predicts."""
+    """A network that computes features of an observation: the predictor, or the constant network that the predictor
+    imitates.
+    """
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 
@@ -33,12 +35,13 @@ class RNDParameters(CuriosityParameters):
     """Random network distillation: ``agent_params.curiosity = RNDParameters()``.
 
     :param coefficient: the weight of intrinsic rewards; 0 measures them and learns from the environment's rewards only
-    :param intrinsic_discount: the discount of intrinsic returns, in their deviation and in PPO's second value head.
-        Agents with one value use ``algorithm.discount`` for the sum of both rewards
+    :param intrinsic_discount: the discount of intrinsic returns. It is used for their standard deviation and for PPO's
+        second value head. Agents with one value use ``algorithm.discount`` for the sum of both rewards
     :param update_proportion: the share of each batch that the predictor learns from. With a smaller share,
         observations stay new for longer
-    :ivar network: the network of the predictor and of the constant network. Its embedders name the observations that
-        count; ``batch_size`` has no effect, because the predictor learns from the agent's batches
+    :ivar network: the network of the predictor and of the constant network. The names of its embedders are the
+        observations whose novelty counts; ``batch_size`` has no effect, because the predictor learns from the agent's
+        batches
     """
 
     frameworks = (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch)

@@ -40,7 +40,7 @@ from rl_coach.spaces import ActionSpace
 class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
     """Parameters of the critic Q(s, a).
 
-    :param use_batchnorm: use batch normalisation in the embedder of the observation
+    :param use_batchnorm: True: batch normalisation in the embedder of the observation
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -56,7 +56,7 @@ class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
     """Parameters of the actor, which computes the action of a state.
 
-    :param use_batchnorm: use batch normalisation in each part
+    :param use_batchnorm: True: batch normalisation in each part
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -82,7 +82,7 @@ class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
 class DDPGAgentParameters(AgentParameters):
     """DDPG with noise of an Ornstein-Uhlenbeck process.
 
-    :param use_batchnorm: use batch normalisation in both networks
+    :param use_batchnorm: True: batch normalisation in both networks
     """
 
     path = "rl_coach.agents.ddpg_agent:DDPGAgent"
@@ -101,10 +101,10 @@ class DDPGAgentParameters(AgentParameters):
 
 
 class DDPGAgent(Agent):
-    """An actor learns to increase the value of its action, which a critic estimates. Actions are clipped to their
-    bounds before they are played and stored.
+    """Learns an actor and a critic. The critic estimates the value of actions; the actor learns to increase this value.
+    Actions are clipped to their bounds before they are played and stored.
 
-    :cvar compiled_explorations: the parameters of the explorations that have a form in compiled loops
+    :cvar compiled_explorations: the parameter classes of the explorations that compiled loops support
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = {
@@ -138,7 +138,9 @@ class DDPGAgent(Agent):
         return columns
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
-        """[B, A], the actor's actions; for each state a pair with the features where exploration draws from them."""
+        """[B, A], the actor's actions. If the exploration needs features: for each state, a pair of action and
+        features.
+        """
         actor = self.networks["actor"]
         uses_target = self.ap.algorithm.use_target_network_for_evaluation
         network = actor.target_network if uses_target else actor.online_network
@@ -158,7 +160,7 @@ class DDPGAgent(Agent):
         return ActionInfo(action)
 
     def explored_action(self, curr_state: StateType) -> np.ndarray:
-        """[A], the actor's action as exploration changes it, within bounds."""
+        """[A], the actor's action after exploration, clipped to its bounds."""
         needs_action = self.exploration_policy.requires_action_values()
         action = self.exploration_policy.get_action(self.acting_prediction(curr_state) if needs_action else None)
         return np.asarray(self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action)))
@@ -176,7 +178,7 @@ class DDPGAgent(Agent):
         return CompiledReplay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
-        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
+        """The columns [K, B, ...] that a compiled loop drew, with the changes that ``learning_columns`` makes."""
         if not self.ap.algorithm.use_non_zero_discount_for_terminal_states:
             return drawn
         ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])

@@ -53,7 +53,8 @@ class KNNParameters(Parameters):
     """An action is familiar in a state if the data contain the action in a near state.
 
     :ivar average_dist_coefficient: a state is near if its distance is at most this number times the mean distance. The
-        mean is over all states of the data and all actions, of the distance to the nearest state with this action
+        mean distance is the mean, over all states of the data and all actions, of the distance to the nearest state
+        with the action
     :ivar knn_size: the number of newest states that are kept for each action
     :ivar use_state_embedding_instead_of_state: True compares the embeddings of the network ``reward_model`` if the
         agent has this network; otherwise states are compared
@@ -95,7 +96,7 @@ class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class DDQNBCQAgentParameters(DQNAgentParameters):
-    """Batch-constrained double DQN; other settings as DQN's."""
+    """Batch-constrained double DQN. The other settings are DQN's."""
 
     algorithm_names = ("BCQ", "DDQN_BCQ")
     path = "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"
@@ -107,7 +108,9 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 
 
 class DDQNBCQAgent(DDQNAgent):
-    """Double DQN with targets from familiar next actions. Familiarity is a column of the data, computed once."""
+    """Double DQN with targets from familiar next actions. Which actions are familiar is computed once and stored with
+    the data.
+    """
 
     predicts_values = True  # also among familiar actions
 
@@ -145,7 +148,7 @@ class DDQNBCQAgent(DDQNAgent):
                     for batch in batches
                 ]
                 self.stop_if_asked()
-        screen.announce(f"{self.name}: the imitation model has learned, its loss is {np.mean(losses):.6g}")
+        screen.announce(f"{self.name}: the imitation model is trained, its loss is {np.mean(losses):.6g}")
 
     def _annotate(self) -> None:
         with screen.waiting_for("looking for familiar actions"):
@@ -154,18 +157,19 @@ class DDQNBCQAgent(DDQNAgent):
         self.memory.annotate(_FAMILIAR, np.concatenate(parts).astype(np.float32))
 
     def _seen(self, batch: Batch) -> Batch:
-        """Stored steps as the networks see them."""
+        """Stored steps after the agent's filters."""
         return self.update_loop.filtered(batch, may_update=False)
 
     def _parts(self, data: Batch) -> Iterator[Batch]:
         return (self._seen(data[start : start + _ROWS_AT_ONCE]) for start in range(0, len(data), _ROWS_AT_ONCE))
 
     def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one.
+        """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one familiar
+        action.
 
         If no action is familiar enough, the most familiar action that the environment allows counts.
 
-        :param states: as the networks see them
+        :param states: states after the agent's filters
         """
         parameters = self.ap.algorithm.action_drop_method_parameters
         if isinstance(parameters, NNImitationModelParameters):
@@ -182,7 +186,7 @@ class DDQNBCQAgent(DDQNAgent):
         return allowed_or_most_familiar(familiarity, threshold, possible)
 
     def _embedded(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[B, D], the embeddings or the flat states. Distances are computed between them."""
+        """[B, D], the embeddings or the flat states. Distances between states are distances between these vectors."""
         model = self.networks.get("reward_model")
         if model is not None and self.ap.algorithm.action_drop_method_parameters.use_state_embedding_instead_of_state:
             return model.embedding({name: states[name] for name in model.input_names})
@@ -203,7 +207,7 @@ class DDQNBCQAgent(DDQNAgent):
 
     @cached_property
     def _mean_distance(self) -> float:
-        """The mean over states of the data and actions of the distance to the nearest state with this action."""
+        """The mean distance to the nearest state with an action, over all states of the data and all actions."""
         points, _ = self._training_states
         starts = range(0, len(points), _ROWS_AT_ONCE)
         parts = [nearest_distances(points[start : start + _ROWS_AT_ONCE], self._known_states) for start in starts]
@@ -244,4 +248,4 @@ class DDQNBCQAgent(DDQNAgent):
         for name in ("_training_states", "_known_states", "_mean_distance"):
             vars(self).pop(name, None)
         if state["memory"] is None and self.training_has_begun and not self.evaluates_only:
-            self._annotate()  # the data have come from their file again
+            self._annotate()  # the checkpoint has no memory: the data were loaded from their file again

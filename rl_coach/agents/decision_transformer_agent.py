@@ -65,8 +65,8 @@ class DecisionTransformerAlgorithmParameters(AlgorithmParameters):
     :ivar target_return: the return that the agent asks for when it acts; None asks for the best return of the episodes
         that it has learned from
     :ivar return_scale: divides the returns that the network reads
-    :ivar max_timestep: the first steps of an episode have an embedding each, up to this number. Later steps share the
-        last one
+    :ivar max_timestep: number of steps of an episode that have their own embedding. Later steps share the last
+        embedding
     """
 
     constraints = {
@@ -107,7 +107,7 @@ class DecisionTransformerAgentParameters(AgentParameters):
 class ContextEpisode(EpisodeInProgress):
     """An episode with its last K steps.
 
-    :ivar context: by input of the network, the numbers of each step
+    :ivar context: for each of these steps, a dict from the name of a network input to its values
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -125,7 +125,7 @@ class DecisionTransformerAgent(ImitationAgent):
         )
     }
     memory_requirement = MemoryRequirement.EPISODES
-    reason_to_act_alone = "the best return that it has learned from is known to one process: leave out -dc and -n"
+    reason_to_act_alone = "only one process knows the best return in the data: leave out -dc and -n"
     episode_class = ContextEpisode
     episode: ContextEpisode
     counters = (*Agent.counters, "best_return")
@@ -138,7 +138,7 @@ class DecisionTransformerAgent(ImitationAgent):
         if self.memory.relabels:
             yield (
                 f"agent '{self.name}' learns from returns, and {type(self.memory).__name__} adds transitions with "
-                f"other goals, which have none: set memory to EpisodicExperienceReplayParameters()"
+                f"other goals, which have no returns: set memory to EpisodicExperienceReplayParameters()"
             )
         yield from super().unmet_by_settings()
         for name, space in self._observations.items():
@@ -147,8 +147,8 @@ class DecisionTransformerAgent(ImitationAgent):
         for name, embedder in self.ap.network_wrappers["main"].input_embedders_parameters.items():
             if not isinstance(embedder, TokenEmbedderParameters):
                 yield (
-                    f"agent '{self.name}' makes tokens of '{name}', and {type(embedder).__name__} makes none: leave "
-                    f"input_embedders_parameters empty"
+                    f"agent '{self.name}' reads '{name}' as tokens, and {type(embedder).__name__} makes no tokens: "
+                    f"leave input_embedders_parameters empty"
                 )
 
     @property
@@ -220,10 +220,10 @@ class DecisionTransformerAgent(ImitationAgent):
         return transition
 
     def _step(self, state: StateType, reward: Any = 0.0) -> dict[str, np.ndarray]:
-        """The inputs of a step of the episode without its action.
+        """The network's inputs for one step, without the action of this step.
 
-        :param state: as networks see it
-        :param reward: of this step, if the episode has counted it already
+        :param state: the state after the agent's filters
+        :param reward: the step's reward if the episode's total already includes it; 0 otherwise
         """
         algorithm, episode = self.ap.algorithm, self.episode
         target = (self.best_return or 0.0) if algorithm.target_return is None else algorithm.target_return
@@ -235,7 +235,7 @@ class DecisionTransformerAgent(ImitationAgent):
         return step
 
     def acting_prediction(self, curr_state: StateType) -> list[np.ndarray]:
-        """The outputs for the present step, after the last steps of the episode."""
+        """The outputs for the present step, from the last K steps of the episode."""
         count = self.ap.algorithm.context_length
         steps = [*self.episode.context, self._step(curr_state)][-count:]
         newest = len(steps) - 1

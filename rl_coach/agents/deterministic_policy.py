@@ -28,12 +28,13 @@ class DeterministicPolicyNetworkParameters(NetworkParameters):
 class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of agents that learn a deterministic policy.
 
-    :ivar use_target_network_for_evaluation: act with the actor's target network, which changes more slowly
+    :ivar use_target_network_for_evaluation: True: act with the actor's target network in all phases, not only in
+        evaluations; it changes more slowly
     :ivar action_penalty: weight of a penalty on the squared input of the final tanh, which keeps actions away from the
         bounds; 0 for no penalty
     :ivar clip_critic_targets: the critic's targets stay within these two numbers; None does not clip
-    :ivar use_non_zero_discount_for_terminal_states: bootstrap also from terminal states, for tasks that have no real
-        end
+    :ivar use_non_zero_discount_for_terminal_states: True: bootstrap also from terminal states, for tasks that have no
+        real end
     """
 
     constraints = {

@@ -159,7 +159,7 @@ class DFPAgent(ValueOptimizationAgent):
         for name, scale in algorithm.scale_measurements_targets.items():
             if name not in names:
                 suggestion = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none with names'}"
-                yield f"algorithm.scale_measurements_targets names '{name}', which is no measurement{suggestion}"
+                yield f"algorithm.scale_measurements_targets names '{name}', which is not a measurement{suggestion}"
             elif not scale > 0:
                 yield f"algorithm.scale_measurements_targets['{name}'] is {scale}; it must be a number above 0"
 
@@ -197,7 +197,7 @@ class DFPAgent(ValueOptimizationAgent):
         return {**state, GOAL: np.broadcast_to(goal, (*leading, len(goal)))}
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
-        """[B, A], the weighted sum of the predicted changes for each action, for one state or a list of them."""
+        """[B, A], the weighted sum of the predicted changes for each action, for one state or a list of states."""
         algorithm = self.ap.algorithm
         return values_for_goal(
             np.asarray(self.get_prediction(states)),
@@ -206,7 +206,7 @@ class DFPAgent(ValueOptimizationAgent):
         )
 
     def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
-        """[B, A, K * M], the predicted changes of the measurements, for one state or a list of them."""
+        """[B, A, K * M], the predicted changes of the measurements, for one state or a list of states."""
         states = states if isinstance(states, list) else [states]
         return super().get_prediction([self._with_goal(state) for state in states], outputs)
 

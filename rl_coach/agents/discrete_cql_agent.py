@@ -34,7 +34,7 @@ class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class DiscreteCQLAgentParameters(DQNAgentParameters):
-    """Conservative double DQN; other settings as DQN's."""
+    """Conservative double DQN. The other settings are DQN's."""
 
     path = "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
     algorithm: DiscreteCQLAlgorithmParameters
@@ -65,7 +65,7 @@ class DiscreteCQLAgent(DDQNAgent):
 def add_learned_weight(agent_parameters: Any) -> None:
     """Add alpha to the values that the agent learns, if ``gap_threshold`` is set.
 
-    :raises CoachError: ``conservative_weight`` is 0. Its logarithm is learned, and the logarithm of 0 is not finite
+    :raises CoachError: if ``conservative_weight`` is 0. Its logarithm is learned, and the logarithm of 0 is not finite
     """
     algorithm = agent_parameters.algorithm
     if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:

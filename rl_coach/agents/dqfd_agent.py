@@ -45,7 +45,7 @@ class DQfDAlgorithmParameters(DQNAlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        # in updates: no steps are played while the agent is pretrained
+        # counted in updates, because the agent plays no steps during the pretraining
         self.num_steps_between_copying_online_weights_to_target = TrainingSteps(10000)
         self.pretraining_updates = 750000
         self.n_step_weight: float = 1
@@ -90,15 +90,17 @@ class DQfDAgent(DDQNAgent):
             )
 
     def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions of ``load_memory_from_file_path``. They are never removed."""
+        """Fill the memory with the recorded transitions of ``load_memory_from_file_path``. The memory never removes
+        these demonstrations.
+        """
         super().load_memory_from_file()
-        if isinstance(self.memory, DemonstrationReplay):  # a worker sends what it plays, and has no demonstrations
+        if isinstance(self.memory, DemonstrationReplay):  # a rollout worker has another memory, without demonstrations
             self.memory.keep_as_demonstrations()
 
     def before_training(self) -> None:
         """Learn from the demonstrations alone. A resumed run makes only the remaining updates.
 
-        :raises CoachError: there are no demonstrations for the pretraining
+        :raises CoachError: if there are no demonstrations for the pretraining
         """
         if not self.memory.num_demonstrations and self.ap.algorithm.pretraining_updates:
             raise CoachError(
@@ -127,7 +129,7 @@ class DQfDAgent(DDQNAgent):
         discount, steps = self.ap.algorithm.discount, batch.info(STEPS_AHEAD)
         ahead = batch.info(REWARDS_AHEAD)
         rewards = filters.filter_rewards(ahead.ravel(), False).reshape(ahead.shape)
-        # an end has no rewards after it, whatever a filter makes of 0
+        # rewards after the end of an episode count as 0, also if a filter changes 0 to another number
         discounts = discount ** np.arange(ahead.shape[1]) * (np.arange(ahead.shape[1]) < steps[:, None])
         states = {name: batch.info(STATE_AHEAD + name) for name in self.update_loop.input_names}
         states = filters.filter_columns(states, False)

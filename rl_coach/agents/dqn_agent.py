@@ -40,7 +40,7 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 
 
 class DQNNetworkParameters(FullyConnectedParameters):
-    """A Q-network."""
+    """The Q-network."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 

@@ -68,10 +68,11 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
     :ivar size: the size of the world model: a ``ModelSize``, or a name from ``size1m`` to ``size400m``
     :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
-    :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
+    :ivar return_lambda: lambda; 0 bootstraps from the next state, 1 from the last imagined state
     :ivar entropy_weight: weight of the policy's entropy; with 0, the policy may become deterministic
-    :ivar num_consecutive_playing_steps: steps for each update; the paper's train ratio is 1024 divided by it
-    :ivar rate_for_copying_weights_to_target: the slow critic's share of the newest weights at each update
+    :ivar num_consecutive_playing_steps: steps for each update; the paper's train ratio is 1024 divided by this number
+    :ivar rate_for_copying_weights_to_target: at each update, the slow critic moves towards the newest weights by this
+        share
     """
 
     constraints = {
@@ -113,11 +114,12 @@ class DreamerV3AgentParameters(AgentParameters):
 
 
 class ModelReplay(SequenceReplay):
-    """Sequences of L + 1 states with the random numbers of an update. The rule reads them as sequences.
+    """Sequences of L + 1 states with the random numbers of an update. The update rule itself divides the rows into
+    sequences.
 
     An update also refreshes the stored state of the step after each sequence, where the next sequence begins.
 
-    :param agent: has the random stream, and the number of random numbers
+    :param agent: the agent, which draws the random numbers
     """
 
     wants_values = True
@@ -139,7 +141,7 @@ class ModelReplay(SequenceReplay):
         goes_on = batch.info("is_learned")[last] & ~batch.game_over_column[last]
         following = batch.info("transition_serial")[last][goes_on] + 1
         for name, states in values.items():
-            of_update = goes_on.reshape(len(states), -1)  # a padded call has more states
+            of_update = goes_on.reshape(len(states), -1)  # a padded call has more rows than the batch
             states = states[:, : of_update.shape[1]][of_update]
             self._agent.memory.replace_info(stored_state(name), following, states)
 
@@ -162,7 +164,7 @@ class DreamerV3Agent(PolicyAgent):
     acting_networks = ("main",)
     batch_network = "main"
     learns_from_stored_states = True
-    learns_from_recorded_steps = False  # they have no states of the model
+    learns_from_recorded_steps = False  # recorded steps have no states of the world model
     is_on_policy = False
     episode_attributes = ()
     _imagined: dict[str, Any] = {}
@@ -208,7 +210,7 @@ class DreamerV3Agent(PolicyAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces
-        # the model predicts each observation, so it reads each
+        # the model predicts all observations, so it also reads all of them
         given = main.input_embedders_parameters.items()
         own = {name: embedder for name, embedder in given if name in names or name != "observation"}
         main.input_embedders_parameters = {name: ModelEmbedderParameters() for name in names} | own
@@ -227,7 +229,7 @@ class DreamerV3Agent(PolicyAgent):
         return dreamer_rule(settings)
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
-        """The random numbers of an update with some rows; see ``dreamer_rule``."""
+        """The random numbers of an update with ``rows`` rows; see ``dreamer_rule``."""
         horizon, action = self.ap.algorithm.imagination_horizon, self.spaces.action
         is_box = isinstance(action, BoxActionSpace)
         draw, count = (self.rng.standard_normal, action.num_elements) if is_box else (self.rng.random, 1)
@@ -238,7 +240,7 @@ class DreamerV3Agent(PolicyAgent):
 
     @property
     def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
-        """The frames that the model predicts, if it reads images."""
+        """A function that returns the frames that the model predicts; None if the model reads no images."""
         return self._predicted_frames if self._images else None
 
     def _predicted_frames(self, step: int) -> list[np.ndarray]:

@@ -38,7 +38,7 @@ def trunk(units: int) -> list[Layer]:
 
 
 class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The encoder, and two Q(s, a) on a common trunk."""
+    """The critic network: the encoder, and two critics Q(s, a) with a common trunk."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)
@@ -52,7 +52,9 @@ class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The actor: it uses the critic's encoder without training it, and has a separate trunk and separate layers."""
+    """The actor network. It uses the critic's encoder without training the encoder, and has a separate trunk and
+    separate layers.
+    """
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)
@@ -69,7 +71,7 @@ class DrQAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     """Hyperparameters of DrQ-v2.
 
     :ivar rate_for_copying_weights_to_target: at each update, the target critic moves towards the newest weights by this
-        share. It has no separate encoder: it uses the newest one
+        share. The target critic has no separate encoder: it uses the newest encoder
     :ivar image_shift: in updates, images are shifted by up to this number of pixels in each direction; 0 for no shift
     :ivar noise_clipping: in updates, the noise on the policy's actions is clipped to plus and minus this number, in
         units of half of the action range
@@ -88,7 +90,7 @@ class DrQAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
 
 
 class DrQExplorationParameters(AdditiveNoiseParameters):
-    """Gaussian noise. Its deviation falls from half of the action's range to a twentieth."""
+    """Gaussian noise. Its standard deviation falls from half of the action's range to a twentieth of the range."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
-"""FastTD3: TD3 for many copies of a simulator, with large batches and critics that give distributions (Seo et al. 2025,
-"FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid Control")."""
+"""FastTD3: TD3 for many copies of a simulator, with large batches and critics that predict distributions (Seo et al.
+2025, "FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid Control").
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
 
     :ivar num_consecutive_playing_steps: steps in all copies together between two training phases; set it to the number
         of copies, so that each copy plays one step
-    :ivar num_consecutive_training_steps: updates after these steps
+    :ivar num_consecutive_training_steps: number of updates after these steps
     :ivar v_min: the smallest return of the critics' distributions; ``v_max`` is the largest return, and ``atoms`` the
         number of returns
     """
@@ -88,7 +89,9 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
 
 
 class FastTD3AgentParameters(AgentParameters):
-    """FastTD3 with normalised observations. The noise has a different deviation in each copy of the environment."""
+    """FastTD3 with normalised observations. The noise has a different standard deviation in each copy of the
+    environment.
+    """
 
     path = "rl_coach.agents.fast_td3_agent:FastTD3Agent"
     algorithm: FastTD3AlgorithmParameters
@@ -100,7 +103,7 @@ class FastTD3AgentParameters(AgentParameters):
             memory=ExperienceReplayParameters(),
             networks={"actor": FastTD3ActorNetworkParameters(), "critic": FastTD3CriticNetworkParameters()},
         )
-        # shares of the range: 0.001 and 0.4 where actions are from -1 to 1
+        # fractions of the action range: 0.001 and 0.4 for actions from -1 to 1
         self.exploration.noise_schedule = LevelsOfCopies(0.0005, 0.2)
         self.exploration.evaluation_noise = 0.0
         self.pre_network_filter = InputFilter()
@@ -143,7 +146,7 @@ class FastTD3Agent(TD3Agent):
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
         for head in self.ap.network_wrappers["critic"].heads_parameters:
-            if isinstance(head, SACQHeadParameters):  # a user's head has its own settings
+            if isinstance(head, SACQHeadParameters):  # other heads, such as a user's own head, keep their settings
                 head.num_critics, head.num_atoms = algorithm.num_q_networks, algorithm.atoms
                 head.v_min, head.v_max = algorithm.v_min, algorithm.v_max
         return super().create_networks()

@@ -50,7 +50,9 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 
 
 class GAILAgentParameters(ClippedPPOAgentParameters):
-    """PPO with rewards for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
+    """PPO that gets a higher reward for steps that resemble the demonstrations in
+    ``memory.load_memory_from_file_path``.
+    """
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
     algorithm: GAILAlgorithmParameters
@@ -95,7 +97,7 @@ class GAILAgent(ClippedPPOAgent):
                 else "add an input embedder 'action' and set its head to VHeadParameters()"
             )
             kind = "discrete" if is_discrete else "continuous"
-            yield f"network 'discriminator' of agent '{self.name}' does not judge {kind} actions: {advice}"
+            yield f"network 'discriminator' of agent '{self.name}' does not support {kind} actions: {advice}"
 
     def load_memory_from_file(self) -> None:
         """Load the demonstrations from ``load_memory_from_file_path``."""
@@ -106,7 +108,9 @@ class GAILAgent(ClippedPPOAgent):
 
     def before_training(self) -> None:
         """
-        :raises CoachError: there are no demonstrations
+        Check that there are demonstrations.
+
+        :raises CoachError: if there are no demonstrations
         """
         if self.demonstrations is None:
             raise CoachError(
@@ -121,7 +125,7 @@ class GAILAgent(ClippedPPOAgent):
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
         """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.
 
-        :param batch: steps as networks see them
+        :param batch: steps after the agent's filters
         """
         network, actions = self.networks["discriminator"], batch.action_column
         inputs = {"action": actions, **batch.state_columns}

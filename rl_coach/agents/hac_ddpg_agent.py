@@ -25,8 +25,8 @@ from rl_coach.utilities.requirements import FRACTION, whole
 class HACDDPGAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of a level.
 
-    :ivar time_limit: H, the largest number of the level's actions for a goal. Values are at least -H; a subgoal that
-        was tested and missed gets the reward -H
+    :ivar time_limit: H, the number of actions in which the level must reach its goal. Values are at least -H. A subgoal
+        that was tested and missed gets the reward -H
     :ivar sub_goal_testing_rate: the share of subgoals that are tested: the level below pursues them without exploration
     """
 
@@ -39,7 +39,7 @@ class HACDDPGAlgorithmParameters(DDPGAlgorithmParameters):
 
 
 class HACDDPGAgentParameters(DDPGAgentParameters):
-    """DDPG for a level of hierarchical actor-critic; its memory must be one with hindsight."""
+    """DDPG for a level of hierarchical actor-critic. The memory must support hindsight."""
 
     algorithm_names = ("HAC", "HAC_DDPG")
     why_not_in_own_loop = "the agent is a level of a hierarchy; use a preset with HACGraphManager, such as Pendulum_HAC"
@@ -66,10 +66,10 @@ class HACDDPGAgent(DDPGAgent):
     """A level of hierarchical actor-critic (algorithm 1). Its update rule is DDPG's.
 
     The memory's ``goals_space`` computes rewards from the states' ``desired_goal``. The level's episode terminates when
-    this goal is reached. Any other end truncates it: the time limit, and the end of the environment's episode, which
-    may have another goal.
+    this goal is reached. Other ends truncate the episode: the time limit, and the end of the environment's episode. The
+    environment may have another goal than the level.
 
-    :ivar subgoals: the goals of the level below, which are this level's actions; None at the bottom
+    :ivar subgoals: the goals of the level below, which are this level's actions; None for the lowest level
     """
 
     network_requirements = DDPGAgent.network_requirements
@@ -94,21 +94,22 @@ class HACDDPGAgent(DDPGAgent):
 
     @property
     def _value_bounds(self) -> tuple[float, float]:
-        """No goal is worth more than 0, and none is worth less than one that is missed for H actions."""
+        """The smallest and the largest value: -H, for a goal that is missed for H actions, and 0."""
         low, high = self.ap.algorithm.clip_critic_targets or (-float(self.ap.algorithm.time_limit), 0.0)
         return low, high
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         """Create DDPG's networks. A sigmoid limits the critic to values from -H to 0, as in the paper, or to
-        ``clip_critic_targets``. Without it, the actor would follow wrong values of actions that are not in the data.
+        ``clip_critic_targets``. Without this limit, the actor would follow wrong values of actions that are not in the
+        data.
         """
         for head in self.ap.network_wrappers["critic"].heads_parameters:
-            if hasattr(head, "value_bounds"):  # other heads, or a user's head, do not have them
+            if hasattr(head, "value_bounds"):  # other heads, such as a user's own head, may have no bounds
                 head.value_bounds = self._value_bounds
         return super().create_networks()
 
     def make_update_rule(self) -> Stages:
-        """DDPG's, with targets within the bounds of the critic."""
+        """DDPG's update rule, with targets within the bounds of the critic."""
         algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
         return ddpg_stages(algorithm.action_penalty, self._value_bounds, is_huber, self.next_value)
 
@@ -124,7 +125,9 @@ class HACDDPGAgent(DDPGAgent):
         return ActionInfo(directive)
 
     def _tests_next_subgoal(self) -> bool:
-        """A level that is tested itself has all levels below it act without exploring."""
+        """True if the level below must pursue the next subgoal without exploration. If this level is itself tested, it
+        tests all its subgoals.
+        """
         if self._phase is not RunPhase.TRAIN:
             return False
         return self.episode.is_tested or bool(self.rng.random() < self.ap.algorithm.sub_goal_testing_rate)
@@ -142,5 +145,5 @@ class HACDDPGAgent(DDPGAgent):
         return transition
 
     def policy_description(self) -> PolicyDescription:
-        """The actor; above the bottom, its actions are goals for the level below."""
+        """The policy of the actor. Above the lowest level, its actions are goals for the level below."""
         return super().policy_description()

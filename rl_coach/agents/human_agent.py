@@ -31,7 +31,7 @@ class HumanNetworkParameters(FullyConnectedParameters):
 
 
 class HumanAgentParameters(AgentParameters):
-    """A person, with a replay memory of episodes."""
+    """A person who plays. The memory stores the episodes."""
 
     why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
     path = "rl_coach.agents.human_agent:HumanAgent"
@@ -54,19 +54,19 @@ class HumanAgent(Agent):
     """
 
     is_person = True
-    reason_to_act_alone = "a person plays, who is in one place: leave out -dc"
+    reason_to_act_alone = "a person plays with the keyboard of one machine: leave out -dc"
     is_on_policy = False
     acts_in_parts = True
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)
-        self.ap.exploration = ExplorationParameters()  # a person explores by themselves
+        self.ap.exploration = ExplorationParameters()  # the person chooses the actions
         self._is_saved = True
 
     def init_environment_dependent_modules(self) -> None:
         """Print the keys for the player.
 
-        :raises CoachError: the environment's actions have no keys
+        :raises CoachError: if the environment's actions have no keys
         """
         super().init_environment_dependent_modules()
         self._print_keys(self.parent.real_environment)
@@ -75,24 +75,24 @@ class HumanAgent(Agent):
         keys_of: dict[str, list[str]] = {}
         for name, keys in environment.get_available_keys():
             keys_of.setdefault(name, []).append(keys)
-        screen.log_title(f"you play {environment.env_id}; Esc, closing the window or Ctrl-C ends it")
+        screen.log_title(f"you play {environment.env_id}; to stop, press Esc or Ctrl-C, or close the window")
         width = max(map(len, keys_of))
         for name, keys in keys_of.items():
             screen.print(f"  {name:<{width}}  {' or '.join(keys)}")
         idle = environment.keyboard.idle_action
         screen.print(
-            "  it waits for you while no key is held"
+            "  the game waits while no key is held"
             if idle is None
-            else f"  no key is {environment.keyboard.describe(idle)}"
+            else f"  without a key: {environment.keyboard.describe(idle)}"
         )
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        """None."""
+        """No networks: an empty dict."""
         return {}
 
     def handle_episode_ended(self) -> None:
         super().handle_episode_ended()
-        if not screen.is_read_by_programs:  # where it is, this was said already
+        if not screen.is_read_by_programs:  # for programs, the line of the episode was already printed
             self.log_to_screen()
 
     def log_to_screen(self) -> None:
@@ -107,7 +107,7 @@ class HumanAgent(Agent):
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """The action of the keys that are held down, in the agent's action space.
 
-        :raises KeyboardInterrupt: the player has left
+        :raises KeyboardInterrupt: if the player has left
         """
         return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action()))
 
@@ -120,7 +120,7 @@ class HumanAgent(Agent):
             self.stop_if_asked()
 
     def save_replay_buffer_and_exit(self) -> None:
-        """Write the steps so far, and end the run as if the player had closed the window.
+        """Save the steps so far and end the run, as when the player closes the window.
 
         :raises KeyboardInterrupt: always
         """
@@ -137,7 +137,7 @@ class HumanAgent(Agent):
             self._is_saved = True
 
     def _store_broken_off_episode(self) -> None:
-        """An episode that the player left ends there, by no doing of the environment's."""
+        """Store the episode in progress as a truncated episode, because the player has left it."""
         episode = self.episode.buffer
         if episode.is_empty() or episode.is_complete:
             return

@@ -1,4 +1,4 @@
-"""Base of the agents that learn from demonstrations, without rewards."""
+"""Base class of the agents that learn from demonstrations, without rewards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImitationAgent(PolicyAgent):
     is_on_policy = False
 
     def before_training(self) -> None:
-        """Normalise observations by the demonstrations, if nothing is played while the agent learns."""
+        """Normalise observations with the statistics of the demonstrations, if the agent learns without playing."""
         if self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
             learn_statistics_of(self.memory, self.pre_network_filter)
 
@@ -28,11 +28,11 @@ class ImitationAgent(PolicyAgent):
         return self.extract_action_values(predictions)
 
     def extract_action_values(self, prediction: list[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of the network that an action is chosen from."""
+        """The network's outputs from which the action is chosen."""
         return super().policy_outputs(prediction)
 
     def policy_description(self) -> PolicyDescription | None:
-        """The same outputs as ``policy_outputs``, and the exploration policy's choice without exploration."""
+        """The outputs of ``policy_outputs``, and the rule by which a deployed policy chooses from them."""
         return super().policy_description()
 
     def make_update_rule(self) -> UpdateRule | Stages:

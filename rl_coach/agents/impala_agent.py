@@ -26,7 +26,7 @@ from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import FRACTION, number, whole
 
 BEHAVIOUR = "behaviour_log_prob"
-"""The information on a step that says log mu(a|s) of the policy that acted."""
+"""The key of a transition's ``info`` for log mu(a|s), the log probability under the policy that acted."""
 
 
 class IMPALAAlgorithmParameters(AlgorithmParameters):
@@ -62,7 +62,7 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
 
 
 class IMPALAAgentParameters(AgentParameters):
-    """IMPALA that samples from the policy; value and policy share a body."""
+    """IMPALA that samples from the policy; value and policy share embedders and middleware."""
 
     path = "rl_coach.agents.impala_agent:IMPALAAgent"
     algorithm: IMPALAAlgorithmParameters
@@ -93,7 +93,7 @@ class IMPALAAgent(PolicyOptimizationAgent):
     """
 
     network_requirements = {"main": NetworkRequirement((V, POLICY))}
-    trains_asynchronously = False  # workers send segments instead
+    trains_asynchronously = False  # rollout workers send segments, not gradients
     episode_class = IMPALAEpisode
     episode: IMPALAEpisode
     is_on_policy = False
@@ -134,7 +134,7 @@ class IMPALAAgent(PolicyOptimizationAgent):
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Store log mu(a|s) with the step."""
         log_prob, chosen = self.episode.behaviour_log_prob, self.episode.last_action_info
-        if chosen is not None and np.ndim(chosen.all_action_probabilities) == 2:  # of each part of the action
+        if chosen is not None and np.ndim(chosen.all_action_probabilities) == 2:  # one row for each part of the action
             policy, action = [chosen.all_action_probabilities[None]], np.asarray(chosen.action)[None]
             log_prob = float(log_probabilities(policy, action, None)[0])
         elif chosen is not None and np.ndim(chosen.all_action_probabilities):
@@ -186,10 +186,10 @@ class IMPALAAgent(PolicyOptimizationAgent):
         }
 
     def _ratios(self, segment: Segment, outputs: dict[str, np.ndarray]) -> np.ndarray:
-        """[T], pi(a|s) / mu(a|s), cut off at rho_bar, beyond which it has no effect.
+        """[T], pi(a|s) / mu(a|s), at most rho_bar. Larger ratios have the same effect as rho_bar.
 
-        The ratios of this process's own steps are exactly 1, because it learns from them before the policy changes.
-        Computed ratios would differ from 1 by rounding.
+        The ratios of steps that this process played are exactly 1, because the policy has not changed since. Computed
+        ratios would differ from 1 by rounding.
         """
         if segment.copy is not None:
             return np.ones(len(segment))

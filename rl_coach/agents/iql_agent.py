@@ -25,7 +25,7 @@ class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of implicit Q-learning. The entropy settings of soft actor-critic have no effect.
 
     :ivar expectile: tau. With 0.5, the value of a state is the mean value of the data's actions; near 1, it is the
-        value of the best one
+        value of the best action in the data
     :ivar inverse_temperature: beta. The policy imitates actions with a higher advantage more, by exp(beta advantage); 0
         imitates all actions equally
     """

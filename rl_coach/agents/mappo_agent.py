@@ -19,7 +19,7 @@ from rl_coach.utilities.requirements import FLAG
 
 
 class MAPPOActorNetworkParameters(FullyConnectedParameters):
-    """The policy that all players share. It sees one player's observations."""
+    """The policy network that all players share. Its input is the observations of one player."""
 
     def __init__(self) -> None:
         super().__init__(TeamPolicyHeadParameters(), activation_function="tanh")
@@ -28,7 +28,7 @@ class MAPPOActorNetworkParameters(FullyConnectedParameters):
 
 
 class MAPPOCriticNetworkParameters(FullyConnectedParameters):
-    """V(s) of the central state."""
+    """The critic network: V(s) of the central state."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(), activation_function="tanh")
@@ -39,8 +39,8 @@ class MAPPOCriticNetworkParameters(FullyConnectedParameters):
 class MAPPOAlgorithmParameters(ClippedPPOAlgorithmParameters):
     """Hyperparameters of MAPPO.
 
-    :ivar tells_players_apart: add each player's number to its observations, so that players with one policy can act in
-        different ways
+    :ivar tells_players_apart: True: add each player's number to its observations, so that players with one policy can
+        act in different ways
     """
 
     constraints = {"tells_players_apart": FLAG}
@@ -91,5 +91,5 @@ class MAPPOAgent(ClippedPPOAgent):
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
     ) -> dict[str, np.ndarray]:
         columns = super().behaviour_columns(values, log_probs, policy)
-        del columns["extra/behaviour_log_probs"]  # of the joint actions; the rule needs the ratio of each player
+        del columns["extra/behaviour_log_probs"]  # these are of joint actions, but the rule needs each player's
         return {**columns, "extra/behaviour_probabilities": policy[0]}

@@ -24,13 +24,13 @@ from rl_coach.utilities.requirements import FRACTION, number
 
 
 class MARWILAlgorithmParameters(BCAlgorithmParameters):
-    """Hyperparameters of MARWIL. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)`` learns from recorded
-    episodes alone; otherwise the agent also plays, and learns from its own episodes too.
+    """Hyperparameters of MARWIL. With ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)``, the agent learns
+    only from recorded episodes. Otherwise the agent also plays, and learns from its own episodes too.
 
     :ivar beta: 0 gives all actions the same weight, as in behavioural cloning; with a larger number, better actions
         have larger weights
     :ivar normaliser_rate: the share of the newest batch in c^2, the moving average of squared advantages; 0 keeps the
-        initial value, ``kept`` of network ``normaliser``, and 1 takes each batch's own mean
+        initial value (``kept`` of network ``normaliser``), and 1 uses only the newest batch
     """
 
     constraints = {"beta": number(0), "normaliser_rate": FRACTION}
@@ -42,8 +42,8 @@ class MARWILAlgorithmParameters(BCAlgorithmParameters):
 
 
 class MARWILAgentParameters(AgentParameters):
-    """MARWIL from the episodes of its memory: recorded ones, its own, or both. Evaluations have noise by default, as
-    with ``BCAgentParameters``.
+    """MARWIL that learns from the episodes of its memory: recorded episodes, its own episodes, or both. Evaluations
+    have noise by default, as with ``BCAgentParameters``.
     """
 
     path = "rl_coach.agents.marwil_agent:MARWILAgent"
@@ -63,7 +63,7 @@ class MARWILAgentParameters(AgentParameters):
 
 
 class MARWILAgent(ImitationAgent):
-    """Imitates the actions of its memory. Actions with a better return after them have larger weights."""
+    """Imitates the actions of its memory. Actions that were followed by a higher return have larger weights."""
 
     network_requirements = {"main": NetworkRequirement((POLICY,)), "value": NetworkRequirement((V,))}
     memory_requirement = MemoryRequirement.RETURNS

@@ -32,7 +32,7 @@ class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class MixedMonteCarloAgentParameters(DQNAgentParameters):
-    """Mixed Monte Carlo; settings as DQN's, with a memory that knows the returns of its episodes."""
+    """Mixed Monte Carlo with the settings of DQN, except the memory: it stores whole episodes with their returns."""
 
     algorithm_names = ("MMC", "MixedMonteCarlo")
     path = "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
@@ -47,12 +47,12 @@ class MixedMonteCarloAgentParameters(DQNAgentParameters):
 def mixed_monte_carlo_rule(
     mixing_rate: float, is_huber: bool, mask_name: str | None, loss_weight: float = 1.0
 ) -> UpdateRule:
-    """y = (1 - m) (r + discount_t Q_target(s', argmax_a Q(s', a))) + m G.
+    """The loss of Q-learning with the targets y = (1 - m) (r + discount_t Q_target(s', argmax_a Q(s', a))) + m G.
 
     ``extra['returns']`` G is [B], the discounted rewards up to the episode's end.
 
     :param mixing_rate: m
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the head's loss
     """
@@ -72,7 +72,7 @@ def mixed_monte_carlo_rule(
 
 
 def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[str, np.ndarray]:
-    """The columns and ``extra/returns`` [B], the returns that an episodic memory knows."""
+    """The columns and ``extra/returns`` [B]: the returns that an episodic memory computes."""
     return {**columns, "extra/returns": np.asarray(batch.n_step_discounted_rewards(), np.float32)}
 
 

@@ -30,7 +30,7 @@ class MunchausenDQNAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class MunchausenDQNAgentParameters(DQNAgentParameters):
-    """Munchausen DQN; settings as DQN's."""
+    """Munchausen DQN with the settings of DQN."""
 
     algorithm_names = ("MunchausenDQN", "Munchausen", "MDQN")
     path = "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"

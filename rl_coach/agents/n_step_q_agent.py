@@ -25,7 +25,7 @@ N_STEP, ONE_STEP = "N-Step", "1-Step"
 
 
 class NStepQNetworkParameters(FullyConnectedParameters):
-    """A Q-network."""
+    """The Q-network."""
 
     def __init__(self) -> None:
         super().__init__(QHeadParameters())
@@ -56,7 +56,7 @@ class NStepQAlgorithmParameters(AlgorithmParameters):
 
 
 class NStepQAgentParameters(AgentParameters):
-    """N-step Q-learning with epsilon-greedy exploration; it replays nothing."""
+    """N-step Q-learning with epsilon-greedy exploration and without experience replay."""
 
     path = "rl_coach.agents.n_step_q_agent:NStepQAgent"
     algorithm: NStepQAlgorithmParameters
@@ -71,7 +71,9 @@ class NStepQAgentParameters(AgentParameters):
 
 
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
-    """Learns the segment that was just played: y_t = r_t + ... + discount^(T - t) max_a Q_target(s_T, a)."""
+    """Learns from each segment after it was played, with the targets y_t = r_t + ... + discount^(T - t) max_a
+    Q_target(s_T, a).
+    """
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_sequences = False
@@ -79,7 +81,7 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         is_huber, mask_name, loss_weight = self.loss_settings
-        # a segment's rows weigh 1 / T each
+        # each of a segment's T rows has the weight 1 / T
         q_rule = q_learning_rule(is_huber, mask_name, greedy_by_target, False, loss_weight, mean=weighted_sum)
 
         def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -92,7 +94,9 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
         return replace(super().segment_settings(), updates_targets=True)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns of a segment: for each row its n-step return and the state that it is bootstrapped from."""
+        """The columns of a segment. They contain, for each row, its n-step return and the state from which this return
+        bootstraps.
+        """
         discount, following = self.ap.algorithm.discount, batch.next_state_columns
         if self.ap.algorithm.targets_horizon == N_STEP:
             left = np.arange(len(batch), 0, -1)

@@ -72,7 +72,7 @@ class NAFAgentParameters(AgentParameters):
 
 
 def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:
-    """[B], -(a - mean)^T L L^T (a - mean) / 2 of actions [B, D] (equations 4 and 5).
+    """The advantages [B] of actions [B, D]: -(a - mean)^T L L^T (a - mean) / 2 (equations 4 and 5).
 
     :param head: the head's outputs, ``mean`` [B, D] and ``factor`` L [B, D, D]
     """
@@ -81,9 +81,9 @@ def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:
 
 
 def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """y = r + discount_t V_target(s'), and Q(s, a) = V(s) + A(s, a) (algorithm 1).
+    """The loss between Q(s, a) = V(s) + A(s, a) and the targets y = r + discount_t V_target(s') (algorithm 1).
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     """
 

@@ -24,7 +24,7 @@ from rl_coach.utilities.requirements import FLAG, FRACTION, flags, number, whole
 
 
 class NECNetworkParameters(FullyConnectedParameters):
-    """A network of embeddings."""
+    """A network that computes embeddings of states."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 
@@ -44,7 +44,7 @@ class NECAlgorithmParameters(AlgorithmParameters):
         replaces the old value
     :ivar number_of_knn: number of nearest entries in the weighted mean that gives a value
     :ivar DND_key_error_threshold: keys within this distance are the same key; with 0, keys must be equal
-    :ivar propagate_updates_to_DND: updates also change the keys and values that were looked up
+    :ivar propagate_updates_to_DND: True: updates also change the keys and values that were looked up
     :ivar n_step: number of rewards before the bootstrapped value
     :ivar bootstrap_total_return_from_old_policy: True adds the bootstrapped value to the ``n_step`` rewards; False does
         not bootstrap
@@ -77,7 +77,7 @@ class NECAlgorithmParameters(AlgorithmParameters):
 
 
 class NECMemoryParameters(EpisodicExperienceReplayParameters):
-    """The episodes that the embeddings are learned from."""
+    """A memory of episodes, from which the embeddings are learned."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,15 +102,16 @@ class NECAgentParameters(AgentParameters):
 
 
 class NECAgent(ValueOptimizationAgent):
-    """Looks values up in a dictionary of embeddings and returns. An episode's entries are added when it ends. Their
-    embeddings are computed with the newest weights."""
+    """Looks values up in a dictionary of embeddings and returns. The entries of an episode are added when the episode
+    ends. The newest weights compute their embeddings.
+    """
 
     memory_requirement = MemoryRequirement.RETURNS
     network_requirements = {"main": NetworkRequirement((HeadRequirement("DNDQHeadParameters", ("embedding",)),))}
     predicts_values = True
-    learns_one_by_one = True  # which entries are nearest depends on the weights
+    learns_one_by_one = True  # each update changes which entries are nearest
     learns_from_recorded_steps = False  # the dictionary gets its entries as the agent plays
-    reason_to_act_alone = "it acts out of its memory: leave out -dc and -n"
+    reason_to_act_alone = "it acts with its dictionary, which only this process has: leave out -dc and -n"
     dnd: QDND
 
     def init_environment_dependent_modules(self) -> None:
@@ -161,13 +162,15 @@ class NECAgent(ValueOptimizationAgent):
         return self._values(super().get_all_q_values_for_states(states))
 
     def get_prediction_and_update_embeddings(self, states: StateType | list[StateType]) -> np.ndarray:
-        """The values Q(s, .) [B, A]; the name is from Coach 1.0.1. Embeddings are not stored here: they enter the
-        dictionary at the end of the episode, computed with the newest weights.
+        """The values Q(s, .) [B, A]; the name is from Coach 1.0.1. This method does not store embeddings: the agent
+        adds them to the dictionary at the end of the episode.
         """
         return self.get_all_q_values_for_states(states)
 
     def _values(self, embeddings: np.ndarray) -> np.ndarray:
-        """[B, A], the values looked up for embeddings [B, F]. An evaluation leaves no trace in the dictionary."""
+        """The values [B, A] that the dictionary has for embeddings [B, F]. An evaluation does not change the
+        dictionary.
+        """
         algorithm, touch = self.ap.algorithm, self._phase is not RunPhase.TEST
         return self.dnd.action_values(embeddings, algorithm.number_of_knn, algorithm.l2_norm_added_delta, touch)
 
@@ -182,7 +185,9 @@ class NECAgent(ValueOptimizationAgent):
         self.dnd.add(embeddings, [step.action for step in steps], [step.n_step_discounted_rewards for step in steps])
 
     def _embeddings_and_bootstrap_values(self, buffer: Episode) -> np.ndarray:
-        """[T, F], the embeddings of an episode's states; steps get the values that returns are bootstrapped from."""
+        """The embeddings [T, F] of an episode's states. Also store, in the steps, the values from which returns
+        bootstrap.
+        """
         states = [self.run_pre_network_filter_for_inference(step.state or {}, False) for step in buffer.transitions]
         embeddings = super().get_all_q_values_for_states(states)
         later = buffer.transitions[buffer.n_step :] if buffer.n_step > 0 else []

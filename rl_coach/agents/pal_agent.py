@@ -23,8 +23,8 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 
     :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, values near 1 give
         the largest gaps
-    :ivar persistent_advantage_learning: use the smaller gap of the two states, so that actions that stay good in the
-        next state are preferred
+    :ivar persistent_advantage_learning: True: subtract the smaller one of the gaps in s and in s'. This prefers actions
+        that are also good in the next state
     :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns
     """
 
@@ -38,7 +38,7 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class PALAgentParameters(DQNAgentParameters):
-    """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
+    """Advantage learning with the settings of DQN, except the memory: it stores whole episodes with their returns."""
 
     path = "rl_coach.agents.pal_agent:PALAgent"
     algorithm: PALAlgorithmParameters
@@ -50,14 +50,15 @@ class PALAgentParameters(DQNAgentParameters):
 
 
 def action_gap(ops: Any, q: Any, actions: Any) -> Any:
-    """[B], max Q(s, .) - Q(s, a) of values [B, A] and actions [B]; 0 for the best action."""
+    """The action gaps [B]: max Q(s, .) - Q(s, a), from values [B, A] and actions [B]; 0 for the best action."""
     return ops.max(q, axis=-1) - select(ops, q, actions)
 
 
 def advantage_learning_rule(
     algorithm: PALAlgorithmParameters, is_huber: bool, mask_name: str | None, loss_weight: float = 1.0
 ) -> UpdateRule:
-    """y = (1 - m) (r + discount_t Q_target(s', a') - alpha * gap) + m G, where a' is the online network's choice.
+    """The loss of Q-learning with the targets y = (1 - m) (r + discount_t Q_target(s', a') - alpha * gap) + m G, where
+    a' is the online network's choice.
 
     The gap is max Q_target(s, .) - Q_target(s, a). With persistent learning, it is the smaller one of the gaps of
     action a in s and in s' (section 3.2 and equation 9). The gap in a terminal state is 0. ``extra['returns']`` G is

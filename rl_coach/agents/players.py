@@ -1,4 +1,4 @@
-"""The agents that play one environment: each plays one player, or several with one policy."""
+"""The agents that play one environment: each agent plays one player, or several players with one policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlayersEpisode:
     :param agents: the episodes of each agent, by name; a list if the agent plays several players
     :param over: the players that have finished their episode
     :param to_act: the players that act next
-    :param frozen: the past policies that play, by player
+    :param frozen: a dict from players to the past policies that play them
     """
 
     agents: dict[str, Any]
@@ -43,18 +43,18 @@ class Players(AgentGroup):
     """Agents that play an environment together, each with its own memory, policy and signals.
 
     An agent that plays several players has an episode for each player. An agent counts a step for each action of one of
-    its players. The environment counts a step for each answer. An agent that ``plays_team`` has one episode for all its
-    players, and counts a step for each joint action.
+    its players. The environment counts a step for each of its answers (observations and rewards). An agent that
+    ``plays_team`` has one episode for all its players, and counts a step for each joint action.
 
     :param agents: the agents by name
-    :param agent_of: by player, the name of the agent that plays it
+    :param agent_of: a dict from each player to the name of its agent
     :param self_play: past policies of one of the agents play against it; None if all players are played by agents
-    :raises CoachError: a named agent does not exist, has no player, or cannot act with other agents
+    :raises CoachError: if a named agent does not exist, has no player, or cannot act with other agents
 
-    :ivar agent_of: by player, the name of the agent that learns from it
-    :ivar teams: by agent, the team that it plays
+    :ivar agent_of: a dict from each player to the name of the agent that learns from this player
+    :ivar teams: a dict from the name of an agent to the team that this agent plays
     :ivar over: the players that have finished the present episode
-    :ivar last_rewards: by agent, the total reward of the last episode of one of its players
+    :ivar last_rewards: a dict from an agent to the total reward of the last finished episode of one of its players
     """
 
     agents: dict[str, Agent]  # type: ignore[assignment]
@@ -88,7 +88,7 @@ class Players(AgentGroup):
         return list(self.agent_of)
 
     def players_of(self, agent: str) -> list[str]:
-        """The players that an agent may play, in their order."""
+        """The players that an agent may play, in the environment's order."""
         return [player for player, name in self.agent_of.items() if name == agent]
 
     def played_by(self, agent: str) -> list[str]:
@@ -113,8 +113,8 @@ class Players(AgentGroup):
     ) -> None:
         """Set the spaces of each player.
 
-        :param central: the space of the environment's central state, for teams; None if it has none
-        :raises CoachError: players that one agent plays have different spaces
+        :param central: the space of the environment's central state, for teams; None without a central state
+        :raises CoachError: if players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
             first, *others = self.players_of(name)
@@ -156,7 +156,7 @@ class Players(AgentGroup):
     def reset_internal_state(self) -> None:
         self.over, self._to_act, self._frozen = [], [], {}
         if self.self_play is not None:
-            if self.phase is not RunPhase.TEST:  # training's game, which goes on later, may still need them
+            if self.phase is not RunPhase.TEST:  # after an evaluation, the training game may still need them
                 self.self_play.forget_oldest()
             self._frozen = self.self_play.opponents(self.players_of(self.self_play.learner), self.phase)
             for opponent in self._frozen.values():
@@ -175,8 +175,8 @@ class Players(AgentGroup):
         return all(player in self.over for player in self.teams[name].players)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Pass the environment's answer to its players. A player that has finished leaves, and its agent closes the
-        episode.
+        """Pass the environment's answer to its players. If a player has finished, its agent closes the episode of this
+        player.
 
         :return: True if the episode is over for all players
         """
@@ -214,7 +214,7 @@ class Players(AgentGroup):
             self._end_episode(agent)
             self.over += [player for player in team.players if player not in self.over]
 
-    # steps of other processes, as programs written for Coach give them
+    # steps that other processes have played
 
     def begin_played_episode(self) -> None:
         """Begin an episode of each agent."""
@@ -225,10 +225,12 @@ class Players(AgentGroup):
     def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
         """Give each agent a step that another process has played.
 
-        :param transitions: by the agent's name; an agent may be missing if its episode is over
-        :param is_done: ``any`` or ``all``: the episode is over if any agent, or if all agents, have ended it
+        :param transitions: a dict from an agent's name to its transition; an agent may be missing if its episode is
+            over
+        :param is_done: ``any`` or ``all``: the episode is over if any agent, or if all agents, have ended their
+            episodes
         :return: True if the episode of all agents is over
-        :raises CoachError: an agent is unknown or missing, or plays several players
+        :raises CoachError: if an agent is unknown or missing, or plays several players
         """
         for name in transitions:
             if name not in self.agents:
@@ -236,7 +238,8 @@ class Players(AgentGroup):
         for name, agent in self.agents.items():
             if agent.parallel is not None or name in self.teams:
                 raise CoachError(
-                    f"agent '{name}' plays several players: a transition by agent does not name the player"
+                    f"agent '{name}' plays several players, and a transition by agent does not name the player: "
+                    "give each player its own agent with agent_of"
                 )
             if name in self.over:
                 continue
@@ -259,7 +262,7 @@ class Players(AgentGroup):
     def act(self, action: ActionType | None = None) -> ActionInfo:
         """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
-        :return: the actions by player
+        :return: a dict from each player to its action
         """
         actions: dict[str, Any] = {}
         for name, agent in self.agents.items():
@@ -288,7 +291,7 @@ class Players(AgentGroup):
         return {player: chosen[index] for player, index in indices.items() if index is not None}
 
     def handle_episode_ended(self) -> None:
-        """Do nothing: the episode of each player was closed when it was over."""
+        """Do nothing: the episode of each player was closed when it ended."""
 
     def put_episode_aside(self) -> PlayersEpisode:
         episodes = {
@@ -308,7 +311,7 @@ class Players(AgentGroup):
 
     @property
     def has_savable_episode(self) -> bool:
-        """False if opponents remember their episode, which a checkpoint does not hold."""
+        """False if an opponent's policy keeps a state during the episode: checkpoints do not include this state."""
         return self.self_play is None or not self.self_play.remembers_episodes
 
     # learning and state
@@ -335,13 +338,13 @@ class Players(AgentGroup):
 
 
 def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] | None) -> dict[str, str]:
-    """The agent that plays each player, by player.
+    """A dict from each player to the agent that plays this player.
 
     :param players: the environment's players, in their order
     :param agents: the names of the agents
-    :param agent_of: the user's choice; None gives one agent all players, or one player to each of several agents, in
-        order
-    :raises CoachError: a player is unknown or has no agent, or their numbers differ
+    :param agent_of: the user's dict from players to agents. None: one agent plays all players, or each of several
+        agents plays one player, in order
+    :raises CoachError: if a player is unknown or has no agent, or the numbers of players and agents do not fit
     """
     if agent_of is None:
         if len(agents) == 1:

@@ -24,7 +24,7 @@ from rl_coach.utils import CoachError
 
 
 class PolicyGradientNetworkParameters(FullyConnectedParameters):
-    """A policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(PolicyHeadParameters())
@@ -37,7 +37,7 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     :ivar policy_gradient_rescaler: the factor of log pi(a|s) in the loss, such as the return
     :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
-    :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     """
 
     constraints = {
@@ -71,7 +71,9 @@ class PolicyGradientsAgentParameters(AgentParameters):
 
 
 def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
-    """-sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), A_t being ``extra['advantages']`` [B]."""
+    """The loss -sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t from ``extra['advantages']``
+    [B].
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, weights=batch.weights, advantages=batch.extra.get("advantages"))
@@ -117,7 +119,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         return {**super().learning_columns(segment), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
-        """[T], the factor of log pi(a|s) in each step, from the returns [T] from step ``first`` on."""
+        """[T], the factor of log pi(a|s) in each step. ``returns`` [T] begin at step ``first`` of the episode."""
         rescaler = self.policy_gradient_rescaler
         if rescaler == PolicyGradientRescaler.TOTAL_RETURN:
             return np.full_like(returns, returns[0])

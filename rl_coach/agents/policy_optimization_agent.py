@@ -1,4 +1,4 @@
-"""Bases of the agents with a policy network. One of the bases learns from segments of episodes."""
+"""Base classes of the agents with a policy network. ``PolicyOptimizationAgent`` learns from segments of episodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rl_coach.agents.compat import delegated
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler as PolicyGradientRescaler  # Coach's path of it
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler as PolicyGradientRescaler  # its path in Coach 1
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
@@ -31,8 +31,8 @@ class AdvantageAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of the estimates of advantages and returns.
 
     :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    :ivar gae_lambda: lambda; 0 gives one-step advantages, 1 gives Monte Carlo returns minus values
+    :ivar estimate_state_value_using_gae: True: the critic learns lambda-returns. False: it learns discounted returns
     """
 
     constraints = {
@@ -71,17 +71,17 @@ class PolicyAgent(Agent):
         return self.ap.algorithm.policy_gradient_rescaler
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:
-        """The network's outputs for one state or a list of them, a list with an array for each."""
+        """The network's outputs for one state or a list of states: a list with an array for each output."""
         inputs = self.prepare_batch_for_inference(states, self.policy_network)
         return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
-        """For each state, the network's outputs that choose the action."""
+        """For each state, the network's outputs from which the action is chosen."""
         outputs = self.policy_outputs(self.get_prediction(states))
         return [[output[row] for output in outputs] for row in range(len(states))]
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
-        """The network's outputs that choose the action."""
+        """The network's outputs from which the action is chosen."""
         names = self.networks[self.policy_network].online_network.output_names
         return [value for name, value in zip(names, predictions) if name in self._acting_output_names]
 
@@ -109,7 +109,7 @@ class PolicyAgent(Agent):
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
         """The exploration policy's choice.
 
-        :raises TrainingError: the policy has diverged; names network and step
+        :raises TrainingError: if the policy has diverged; the error names the network and the step
         """
         policy = self.actor.exploration_policy
         with self._explaining_divergence():
@@ -117,7 +117,7 @@ class PolicyAgent(Agent):
 
     @contextlib.contextmanager
     def _explaining_divergence(self) -> Iterator[None]:
-        """Name network and step in an error of the exploration policy."""
+        """Add the network's name and the step to an error of the exploration policy."""
         try:
             yield
         except TrainingError as error:
@@ -149,7 +149,7 @@ class PolicyAgent(Agent):
 
 class PolicyOptimizationAgent(PolicyAgent):
     """Learns from each segment of ``num_steps_between_gradient_updates`` steps, or from all segments of
-    ``apply_gradients_every_x_episodes`` episodes at once if these are more than one.
+    ``apply_gradients_every_x_episodes`` episodes at once if this number is above 1.
     """
 
     learns_from_sequences = True
@@ -167,7 +167,7 @@ class PolicyOptimizationAgent(PolicyAgent):
 
     @property
     def mean_return_over_multiple_episodes(self) -> np.ndarray:
-        """[T] the mean return from each time step on, over all episodes that reached it; 0 if no episode has."""
+        """[T], the mean return from each time step on, over all episodes that reached this step; 0 if none did."""
         means = self.return_means.means
         return np.pad(means, (0, max(0, self.current_episode_buffer.length() - len(means))))
 
@@ -195,7 +195,7 @@ class PolicyOptimizationAgent(PolicyAgent):
         )
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
-        """Learning from the segments that the agent plays. :param parts: what else ``SegmentLearning`` takes"""
+        """The object that learns from the played segments. :param parts: further arguments of ``SegmentLearning``"""
         return SegmentLearning(self, **parts)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ from rl_coach.utilities.requirements import FRACTION, flags, number, optional
 
 
 class PPOCriticNetworkParameters(FullyConnectedParameters):
-    """A critic."""
+    """The critic network."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(), activation_function="tanh")
@@ -32,7 +32,7 @@ class PPOCriticNetworkParameters(FullyConnectedParameters):
 
 
 class PPOActorNetworkParameters(FullyConnectedParameters):
-    """A policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(PPOHeadParameters(), activation_function="tanh")
@@ -52,7 +52,7 @@ class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon; None
         does not clip
     :ivar value_targets_mix_fraction: a setting of the L-BFGS optimizer of Coach 1.0.1; it has no effect
-    :ivar use_kl_regularization: add the penalties on the divergence to the loss
+    :ivar use_kl_regularization: True: add the penalties on the divergence to the loss
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     """
@@ -82,7 +82,7 @@ class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
 
 class PPOAgentParameters(AgentParameters):
-    """PPO with a penalty, sampling from the policy."""
+    """PPO with a penalty. The agent samples from its policy."""
 
     algorithm_names = ("AdaptivePPO",)
     path = "rl_coach.agents.ppo_agent:PPOAgent"
@@ -133,7 +133,7 @@ class PPOAgent(SeparateNetworksAgent):
     def train_value_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
         """Train the critic. The policy does not change.
 
-        :param dataset: the columns that ``fill_advantages`` gave
+        :param dataset: the columns that ``fill_advantages`` returned
         :return: the mean loss
         """
         return self._train_alone("critic", ["Value Loss"], dataset, epochs)
@@ -143,11 +143,11 @@ class PPOAgent(SeparateNetworksAgent):
         return self._train_alone("actor", _POLICY_SIGNALS, dataset, epochs)
 
     def _train_alone(self, name: str, signals: list[str], dataset: dict[str, np.ndarray], epochs: int) -> float:
-        most = max(epochs, _POLICY_EPOCHS)  # the same for both networks, so that one compiled call serves both
+        most = max(epochs, _POLICY_EPOCHS)  # equal for both networks, so that they share one compiled function
         return self.learning.make_epochs(dataset, epochs, most, name=name, signal_names=signals)
 
     def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:
-        """[N, D + 1], the flat observation of each row, and the number of its step in its episode, from 0 on.
+        """[N, D + 1]: each row's observation as D numbers, then the number of the step in its episode, from 0.
 
         :param dataset: whole episodes, one after the other
         """

@@ -34,7 +34,7 @@ from rl_coach.utilities.requirements import FRACTION, whole
 
 
 class PQNNetworkParameters(NetworkParameters):
-    """A Q-network with layer normalisation, which takes the place of a target network (section 3)."""
+    """A Q-network with layer normalisation, which replaces a target network (section 3)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,9 +48,10 @@ class PQNNetworkParameters(NetworkParameters):
 class PQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of PQN.
 
-    :ivar num_consecutive_playing_steps: steps of a phase, over all copies of the environment
-    :ivar q_lambda: lambda; 0 bootstraps from the next state (Q-learning), 1 bootstraps from the last state of the phase
-    :ivar optimization_epochs: number of passes over the transitions of a phase
+    :ivar num_consecutive_playing_steps: number of steps before each training phase, in all copies of the environment
+        together
+    :ivar q_lambda: lambda; 0 bootstraps from the next state (Q-learning), 1 bootstraps from the last of these steps
+    :ivar optimization_epochs: number of passes over the transitions of these steps
     """
 
     constraints = {"q_lambda": FRACTION, "optimization_epochs": whole(1)}
@@ -64,7 +65,7 @@ class PQNAlgorithmParameters(AlgorithmParameters):
 
 
 class PQNAgentParameters(AgentParameters):
-    """PQN with epsilon-greedy exploration; it replays nothing."""
+    """PQN with epsilon-greedy exploration and without experience replay."""
 
     path = "rl_coach.agents.pqn_agent:PQNAgent"
     algorithm: PQNAlgorithmParameters
@@ -81,7 +82,7 @@ class PQNAgentParameters(AgentParameters):
 
 
 class PQNAgent(ValueOptimizationAgent):
-    """Plays for a phase without learning, then makes several epochs of minibatch updates. The targets are
+    """Plays a number of steps without learning, then makes several epochs of minibatch updates. The targets are
     lambda-returns from the values before these updates.
     """
 
@@ -129,7 +130,8 @@ class PQNAgent(ValueOptimizationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).
+        """The columns of the update rule. ``extra/returns`` are R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a)
+        + lambda R_{t+1}) (section 4.1).
 
         The return of the last step of an episode is r_T + discount max_a Q(s_{T+1}, a), or r_T if the episode
         terminated.
@@ -153,12 +155,12 @@ class PQNAgent(ValueOptimizationAgent):
         return columns
 
     def _greedy_values(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[N] max_a Q(s, a) of the actions that are allowed. :param states: [N, ...] by name"""
+        """The values max_a Q(s, a) [N] of the allowed actions. :param states: [N, ...] by name"""
         main, mask_name = self.networks["main"], self.spaces.action_mask_name
         inputs = {name: states[name] for name in main.input_names}
         q = main.online_network.predict(inputs, outputs=self._q_outputs)
         return np.max(q if mask_name is None else np.where(allows(np, states[mask_name]), q, MASKED_LOGIT), axis=1)
 
     def post_training_commands(self) -> None:
-        """Clear the memory, because the agent learns only once from each step."""
+        """Clear the memory, because the agent learns from each step in one training phase only."""
         self.memory.clean()

@@ -1,4 +1,4 @@
-"""Base of the agents with proximal policy optimisation (Schulman et al. 2017, algorithm 1)."""
+"""Base class of the agents with proximal policy optimisation (Schulman et al. 2017, algorithm 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rl_coach.core_types import Batch
 class ProximalPolicyAgent(AdvantageAgent):
     """Plays for a period with one policy, then makes several epochs of minibatch updates on the steps of this period.
 
-    A subclass defines the rule's columns about the policy that played (``behaviour_columns``) and the epochs
-    (``learn_from_played``).
+    A subclass defines the columns that its update rule needs about the policy that played (``behaviour_columns``), and
+    makes the updates (``learn_from_played``).
 
     :cvar value_network: the network with the critic
     """
@@ -55,17 +55,17 @@ class ProximalPolicyAgent(AdvantageAgent):
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The rule's columns about the policy that played.
+        """The columns that the update rule needs about the policy that played.
 
         :param values: [B], the critic's values
         :param log_probs: [B], the log probabilities of the actions taken
         :param policy: the network's outputs: probabilities [B, A], or mean and standard deviation [B, D]
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say what its rule needs")
+        raise NotImplementedError(f"{type(self).__name__} must define behaviour_columns")
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
-        """Make the updates on the steps of a phase. :return: the mean loss"""
-        raise NotImplementedError(f"{type(self).__name__} does not say which updates it makes")
+        """Make the updates on the steps that were played. :return: the mean loss"""
+        raise NotImplementedError(f"{type(self).__name__} must define learn_from_played")
 
     def post_training_commands(self) -> None:
         """Clear the memory, because the rule cannot learn from steps of an old policy."""

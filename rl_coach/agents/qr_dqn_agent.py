@@ -27,7 +27,7 @@ QUANTILES = HeadRequirement("QuantileRegressionQHeadParameters", ("quantiles", "
 
 
 class QuantileRegressionDQNNetworkParameters(DQNNetworkParameters):
-    """A network of quantiles."""
+    """A network that predicts quantiles of the return for each action."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,9 @@ class QuantileRegressionDQNAgentParameters(DQNAgentParameters):
 
 
 def huber_within(ops: Any, errors: Any, kappa: float) -> Any:
-    """x^2 / 2 within kappa and kappa (|x| - kappa / 2) beyond (equation 9); |x| if kappa is 0."""
+    """The Huber losses of errors x: x^2 / 2 for |x| <= kappa, otherwise kappa (|x| - kappa / 2) (equation 9); |x| if
+    kappa is 0.
+    """
     size = ops.abs(errors)
     if kappa == 0:
         return size
@@ -74,7 +76,8 @@ def huber_within(ops: Any, errors: Any, kappa: float) -> Any:
 
 
 def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
-    """sum_i E_j |tau_i - [u_ij < 0]| huber(u_ij), u_ij = r + discount_t theta'_j(s', a') - theta_i(s, a) (algorithm 1).
+    """The loss sum_i E_j |tau_i - [u_ij < 0]| huber(u_ij), with u_ij = r + discount_t theta'_j(s', a') - theta_i(s, a)
+    (algorithm 1).
 
     a' has the largest mean of the target network's quantiles. The errors for prioritized replay are the losses of the
     rows.
@@ -111,7 +114,7 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "atoms"):  # other heads, or a user's head, do not have it
+            if hasattr(head, "atoms"):  # other heads, such as a user's own head, may have no atoms
                 head.atoms = self.ap.algorithm.atoms
         return super().create_networks()
 

@@ -19,7 +19,7 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 
 
 class RainbowDQNNetworkParameters(DQNNetworkParameters):
-    """A network of dueling distributions."""
+    """A dueling network that predicts distributions of returns."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -26,14 +26,16 @@ _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 def _rows(
     data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Columns, or a dict for each step, as a list of dicts.
+    """Convert columns, or a dict for each step, to a list with a dict for each step.
 
-    :raises CoachError: a necessary column is missing, a column is unknown, the columns differ in length, or an end of
-        an episode is neither true nor false
+    :raises CoachError: if a necessary column is missing, a column is unknown, the columns differ in length, or an end
+        of an episode is neither true nor false
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
-            raise CoachError(f"the recorded steps have the rewards {data['rewards']!r}: give one for each step")
+            raise CoachError(
+                f"'rewards' of the recorded steps is {data['rewards']!r}: give a list with one reward for each step"
+            )
         count = len(data.get("rewards", []))
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
@@ -88,7 +90,7 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
 def _require_memory(core: Any) -> None:
     if core.is_on_policy:
         raise CoachError(
-            f"agent '{core.name}' learns from what it plays with its newest policy alone: {type(core).__name__} "
+            f"agent '{core.name}' learns only from steps of its newest policy: {type(core).__name__} "
             f"cannot use recorded data"
         )
 
@@ -98,7 +100,7 @@ def _action(core: Any, environment: FedEnvironment, raw: Any) -> ActionInfo:
 
 
 def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
-    """The steps of each episode."""
+    """The numbers of the steps of each episode."""
     begin = 0
     for number, step in enumerate(steps):
         if step["terminals"] or step.get("truncated", False) or number == len(steps) - 1:
@@ -107,10 +109,11 @@ def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
 
 
 def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
-    """The observation after each step of an episode: its ``next_states``, or the state of the next step. A terminated
-    episode may lack the last one. Its own state then fills the place, because no value depends on it.
+    """The observation after each step of an episode: its ``next_states``, or the state of the next step. If the
+    observation after the last step of a terminated episode is missing, the last state replaces it: no value depends on
+    it.
 
-    :raises CoachError: the last observation of a truncated episode is missing
+    :raises CoachError: if the last observation of a truncated episode is missing
     """
     found = []
     for number in episode:
@@ -127,7 +130,7 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
 
 
 def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]], episode: range) -> list[Transition]:
-    """The transitions of an episode, unfiltered."""
+    """The transitions of an episode, before the agent's filters."""
     found = []
     for number, observation in zip(episode, _after(steps, episode)):
         step = steps[number]
@@ -152,10 +155,10 @@ def _reward(reward: Any, number: int) -> float:
 def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
     """Recorded steps, after the agent's filters, as a batch for one update.
 
-    ``importance_weights`` [B] weigh the losses of the rows; without them each row weighs 1.
+    ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row.
 
-    :raises CoachError: a column is missing, is unknown or has a wrong shape; the agent does not use the column; or the
-        agent's filters need earlier steps
+    :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
+        the agent's filters need earlier steps
     """
     _require_memory(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
@@ -202,9 +205,11 @@ class Loss(float):
     @classmethod
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
         """
-        :param loss: the sum
+        Make this object from the results of an update.
+
+        :param loss: the loss of the whole update
         :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
-        :param rows: B; a compiled update may have more of them
+        :param rows: B; a compiled update may have added rows, which are left out
         """
         found, errors = cls(loss), None if result is None else result.errors
         errors = np.zeros(0, np.float32) if errors is None else np.abs(errors[0][:rows])
@@ -222,7 +227,7 @@ def warn_of_targets(core: Any, updates_before: int) -> None:
     """Warn once that target networks are not updated, because their period counts environment steps and the agent does
     not play.
 
-    :param updates_before: updates before the last call
+    :param updates_before: number of updates before the last call
     """
     clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
     period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())

@@ -27,7 +27,7 @@ from rl_coach.utilities.requirements import FRACTION, TEXT, steps, whole
 from rl_coach.utils import CoachError
 
 ELO_STEP = 16.0
-"""The most that one game changes a rating."""
+"""The largest change of a rating by one game."""
 _ELO_SCALE = 400.0
 
 
@@ -35,8 +35,8 @@ class SelfPlayParameters(Parameters):
     """Settings of self-play.
 
     :param learner: the name of the agent that learns; its past policies play the other players
-    :param every: how often its policy joins the pool, in the learner's own steps, episodes or updates
-    :param pool_size: number of policies in the pool; a new policy replaces the oldest one. While the pool is empty,
+    :param every: number of the learner's steps, episodes or updates between two additions of its policy to the pool
+    :param pool_size: number of policies in the pool; a new policy replaces the oldest policy. While the pool is empty,
         opponents act at random
     :param newest_share: the share of games against the newest policy, 0 to 1; in all other games, opponents are drawn
         from the whole pool
@@ -66,8 +66,8 @@ class SelfPlayParameters(Parameters):
 class FrozenPlayer:
     """A player of one episode that acts with a past policy.
 
-    :param member: the number of the policy, counted from the first frozen one; None acts at random
-    :param state: the state for its next action
+    :param member: the number of the policy, counted from the first that joined the pool; None acts at random
+    :param state: the state in which the player acts next
     """
 
     member: int | None
@@ -81,8 +81,8 @@ plain_data.register(FrozenPlayer)
 class PastPolicy:
     """A member of the pool.
 
-    :param number: the number of the policy, counted from the first frozen one
-    :param rating: the learner's Elo rating at the time of freezing; it does not change later
+    :param number: the number of the policy, counted from the first that joined the pool
+    :param rating: the learner's Elo rating when the policy joined the pool; it does not change later
     :param files: the policy's files, by name
     """
 
@@ -94,12 +94,13 @@ class PastPolicy:
 class SelfPlay:
     """The past policies of a learner, and the choice of its opponents.
 
-    In each episode the learner plays one of its players, drawn at random. Opponents for the other players are drawn
-    between episodes. Opponents draw their actions from their policy, and do not learn. In evaluations, opponents act at
-    random, so that the evaluations of a run can be compared. Ratings are Elo ratings. Random play has the rating 0.
+    In each episode the learner plays one player, drawn at random. Past policies are drawn for the other players
+    (opponents) between episodes. Opponents draw their actions from their policy, and do not learn. In evaluations,
+    opponents act at random, so that the evaluations of a run can be compared. Ratings are Elo ratings. Random play has
+    the rating 0.
 
-    :param parameters: its settings
-    :param seed: starts its random stream
+    :param parameters: the settings of self-play
+    :param seed: the seed of the random numbers
 
     :ivar rating: the learner's Elo rating
     """
@@ -117,7 +118,7 @@ class SelfPlay:
         self._elo: Any = None
 
     def connect(self, learner: AgentInterface) -> None:
-        """:param learner: the agent that learns, built"""
+        """Set the agent that learns. Its networks must exist."""
         self._agent = learner
         self._elo = self._agent.register_signal("Elo")
 
@@ -155,7 +156,7 @@ class SelfPlay:
             self._policy(player.member).reset()
 
     def act(self, player: FrozenPlayer, phase: RunPhase) -> Any:
-        """An opponent's action in its present state."""
+        """Choose the action of an opponent in its present state."""
         space = self._agent.environment_spaces.action
         if player.member is not None:
             return space.from_raw(self._policy(player.member).act_in(player.state, deterministic=False))
@@ -187,7 +188,7 @@ class SelfPlay:
     def freeze_if_due(self) -> None:
         """Add the learner's present policy to the pool, if this is due.
 
-        :raises CoachError: the agent has no description of its policy
+        :raises CoachError: if the agent has no description of its policy
         """
         counts: dict[type[StepMethod], Callable[[], int]] = {
             TrainingSteps: lambda: self._agent.training_iteration,
@@ -200,7 +201,9 @@ class SelfPlay:
         self._next_at = done + self._parameters.every.num_steps
         described = policy_of(self._agent, {})
         if described is None:
-            raise CoachError(f"agent '{self.learner}' cannot play against itself: it does not define how it acts")
+            raise CoachError(
+                f"agent '{self.learner}' cannot play against itself: its class must define policy_description"
+            )
         self._pool.append(PastPolicy(self._num_frozen, self.rating, described))
         self._num_frozen += 1
 
@@ -213,7 +216,7 @@ class SelfPlay:
 
     @property
     def remembers_episodes(self) -> bool:
-        """True if a policy in the pool remembers its episode, so that one in progress cannot be saved."""
+        """True if a policy in the pool keeps a state during an episode. Then an episode in progress cannot be saved."""
         return any(policy.remembers_episode for policy in self._loaded.values())
 
     def get_state(self) -> dict[str, Any]:
@@ -234,7 +237,7 @@ class SelfPlay:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self._loaded = {}
         self._pool = [
             PastPolicy(

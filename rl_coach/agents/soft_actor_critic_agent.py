@@ -60,7 +60,7 @@ class _SACNetworkParameters(NetworkParameters):
 
 
 class SACValueNetworkParameters(_SACNetworkParameters):
-    """V(s), with the target network that the critics bootstrap from."""
+    """The value network V(s). The critics bootstrap from its target network."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class SACValueNetworkParameters(_SACNetworkParameters):
 
 
 class SACCriticNetworkParameters(_SACNetworkParameters):
-    """Two Q(s, a)."""
+    """The critics Q(s, a), two by default."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,7 +83,7 @@ class SACCriticNetworkParameters(_SACNetworkParameters):
 
 
 class SACPolicyNetworkParameters(_SACNetworkParameters):
-    """The policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -99,7 +99,7 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
 
     :ivar rate_for_copying_weights_to_target: at each update, the target network moves towards the newest weights by
         this share
-    :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
+    :ivar use_deterministic_for_evaluation: True: evaluate with the mean action. False: evaluate with a sample
     :ivar temperature: weight of the policy's entropy. None gives 1 with a value network, and a learned temperature
         without one
     :ivar target_entropy: the entropy of the policy that a learned temperature aims at; None is minus the number of
@@ -107,8 +107,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar update_policy_every_x_training_steps: the policy and the temperature learn in every x-th update of the critics
     :ivar num_critics_in_target: for each update, this number of critics is drawn, and the target is their smallest
         value; None uses all critics
-    :ivar policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not their smallest value; with
-        several quantiles (TQC), it always does
+    :ivar policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
+        smallest value. With several quantiles (TQC), the policy always maximizes the mean
     :ivar top_quantiles_to_drop: number of the largest quantiles of each critic that the target does not use; a small
         number overestimates values
     """
@@ -141,7 +141,7 @@ _WITHOUT_VALUE_NETWORK = (
 
 
 class SoftActorCriticAgentParameters(AgentParameters):
-    """Soft actor-critic; its policy explores by itself.
+    """Soft actor-critic. The agent explores by sampling from its policy.
 
     :param use_value_network: True: the critics bootstrap from a network V(s), as in Coach 1.0.1. False: they bootstrap
         from their target network, with a learned temperature
@@ -176,11 +176,11 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 if getattr(algorithm, name) not in (None, getattr(coachs, name)):
                     yield f"algorithm.{name} needs {without}"
             if (critics, quantiles) != (2, 1):
-                yield f"network_wrappers['q']: num_critics and num_quantiles other than 2 and 1 need {without}"
+                yield f"network_wrappers['q']: num_critics other than 2, or num_quantiles other than 1, needs {without}"
         elif algorithm.temperature is None and "temperature" not in self.network_wrappers:
             yield (
-                f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
-                f"set it to a number, or use {without}"
+                f"algorithm.temperature is None (learned), but network_wrappers has no 'temperature': "
+                f"set algorithm.temperature to a number, or use {without}"
             )
         yield from _unmet_by_atoms(self, head)
         if getattr(head, "batch_renorm_warm_up", None) is not None and not getattr(head, "batchnorm", False):
@@ -224,8 +224,9 @@ def has_value_network(parameters: AgentParameters) -> bool:
 
 
 class SoftActorCriticAgent(Agent):
-    """Learns a stochastic policy with an additional reward for its entropy. Networks see actions from -1 to 1. The
-    environment gets them in its own range."""
+    """Learns a stochastic policy with an additional reward for its entropy. The networks' actions are from -1 to 1, and
+    are scaled to the environment's range.
+    """
 
     network_requirements = {
         "policy": NetworkRequirement((HeadRequirement("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
@@ -320,7 +321,7 @@ class SoftActorCriticAgent(Agent):
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        # the policy draws without asking this exploration
+        # the agent samples from its policy and does not use the exploration policy
         return why_exploration_is_not_compiled(self.ap, actions, AdditiveNoiseParameters) or why_replay_is_not_compiled(
             self.ap, num_copies, self.learns_one_by_one
         )
@@ -332,7 +333,7 @@ class SoftActorCriticAgent(Agent):
         return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
-        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
+        """The columns [K, B, ...] that a compiled loop drew, with the changes that ``learning_columns`` makes."""
         ops, in_target = self.update_loop.learner.ops, self.ap.algorithm.num_critics_in_target
         keys = random.split(key, 3)
         columns = {**drawn, "actions": (drawn["actions"] - self._choice.centre) / self._choice.radius}
@@ -369,7 +370,7 @@ class SoftActorCriticAgent(Agent):
 
 
 def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
-    """Requirements that are not met of an agent that learns a Gaussian policy around a squashed mean from data."""
+    """Messages about wrong settings of an agent that learns a Gaussian policy with a squashed mean from fixed data."""
     if not agent.ap.is_batch_rl_training:
         yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
     if not agent.ap.algorithm.use_deterministic_for_evaluation:

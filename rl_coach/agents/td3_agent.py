@@ -44,7 +44,7 @@ class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class TD3ActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The policy."""
+    """The policy network."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=100, learning_rate=0.001)
@@ -62,7 +62,7 @@ class TD3AlgorithmParameters(DeterministicPolicyAlgorithmParameters):
         ``num_consecutive_training_steps`` updates after every ``num_consecutive_playing_steps``
     :ivar update_policy_every_x_episode_steps: the policy learns in every x-th update of the critics
     :ivar policy_noise: standard deviation of the noise on the target's actions, in units of the action; 0 for none
-    :ivar noise_clipping: this noise is clipped to plus and minus this number
+    :ivar noise_clipping: the noise on the target's actions is clipped to plus and minus this number
     :ivar num_q_networks: number of critics; targets use their smallest value
     """
 
@@ -139,7 +139,7 @@ class TD3Agent(DDPGAgent):
 
     def init_environment_dependent_modules(self) -> None:
         self.learning_periods = {"actor": self.ap.algorithm.update_policy_every_x_episode_steps}
-        # episodes differ in length, but a call is compiled for one number of updates
+        # episodes differ in length, but each compiled call makes a fixed number of updates
         if self.ap.algorithm.act_for_full_episodes:
             self.most_updates_per_call = UPDATES_OF_A_CALL
         super().init_environment_dependent_modules()
@@ -157,11 +157,13 @@ class TD3Agent(DDPGAgent):
         return columns
 
     def updates_of_full_episodes(self, steps: int) -> int:
-        """Number of updates that follow episodes of ``steps`` steps in all."""
+        """Number of updates after episodes with ``steps`` steps in total."""
         return steps
 
     def _steps_at_once(self) -> int:
-        """Number of steps that have just ended an episode in each environment, or arrived together."""
+        """Number of steps of the episodes that have just ended in all copies of the environment, or that have just
+        arrived from another process.
+        """
         if self.is_played_elsewhere:
             return self.clock.steps_at_once
         return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
@@ -173,10 +175,10 @@ class TD3Agent(DDPGAgent):
         return learning
 
     def _start_after_episodes(self, updates_left: int | None) -> int:
-        # steps of the heatup are not caught up with
+        # no updates are made for the steps of heatup
         steps = min(self.clock.steps - self.clock.last_phase, self._steps_at_once())
         updates = self.updates_of_full_episodes(steps)
-        if not steps:  # a phase that the user asks for
+        if not steps:  # the user's program has asked for this phase
             updates = self.ap.algorithm.num_consecutive_training_steps
         self.clock.start_phases()
         return updates if updates_left is None else min(updates, updates_left)

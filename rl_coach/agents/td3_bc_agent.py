@@ -24,7 +24,7 @@ class TD3BCAlgorithmParameters(TD3AlgorithmParameters):
 
 
 class TD3BCAgentParameters(TD3AgentParameters):
-    """TD3 with behavioural cloning; other settings as TD3's."""
+    """TD3 with behavioural cloning. The other settings are TD3's."""
 
     algorithm_names = ("TD3+BC",)
     path = "rl_coach.agents.td3_bc_agent:TD3BCAgent"

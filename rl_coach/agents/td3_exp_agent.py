@@ -1,6 +1,6 @@
 """TD3 that explores without a reward: by the novelty of observations, towards its own goals, or at random.
 
-The module has the name that it has in Coach 1.0.1.
+The module keeps its name from Coach 1.0.1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from rl_coach.utilities.requirements import FRACTION, TEXT, number, optional, wh
 class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
     """Hyperparameters of TD3 that explores without a reward.
 
-    :ivar rnd_sample_size: after this number of steps, the novelty predictor learns from this number of newest
-        transitions
+    :ivar rnd_sample_size: number of steps between two updates of the novelty predictor, which learns from the same
+        number of newest transitions
     :ivar rnd_batch_size: number of transitions in an update of the predictor
     :ivar rnd_optimization_epochs: number of the predictor's passes over these transitions
     :ivar td3_training_ratio: number of updates for each step played
-    :ivar identity_goal_sample_rate: share of a batch with a goal that is reached already
-    :ivar env_obs_key: the observation that novelty is measured on
-    :ivar agent_obs_key: the observation that actor and critic see; with goals, it joins ``env_obs_key`` and the goal
+    :ivar identity_goal_sample_rate: share of a batch's transitions with a goal that is already reached
+    :ivar env_obs_key: name of the observation whose novelty is measured
+    :ivar agent_obs_key: name of the observation that actor and critic see. With goals, it contains ``env_obs_key`` and
+        the goal
     :ivar replay_buffer_save_steps: number of steps between two saves of the memory
     :ivar replay_buffer_save_path: directory for the saved memory; None does not save
     """
@@ -84,7 +85,7 @@ class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
 
 
 class RandomAgentParameters(TD3ExplorationAgentParameters):
-    """An agent that acts at random and does not learn."""
+    """An agent that acts at random and learns no policy."""
 
     path = "rl_coach.agents.td3_exp_agent:RandomAgent"
 
@@ -95,7 +96,9 @@ class RandomAgentParameters(TD3ExplorationAgentParameters):
 
 
 class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
-    """Its reward is novelty, divided by the deviation of novelty's discounted sum (Burda et al. 2018, section 2.4)."""
+    """TD3 that learns from novelty instead of the environment's rewards. Novelty is divided by the standard deviation
+    of its discounted sum (Burda et al. 2018, section 2.4).
+    """
 
     max_n_step = 1
 

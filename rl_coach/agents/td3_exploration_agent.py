@@ -26,7 +26,7 @@ class TD3ExplorationAgent(TD3Agent):
     """
 
     memory_requirement = MemoryRequirement.EPISODES
-    reason_to_act_alone = "it learns what is new from the episode that it has just played: leave out -dc and -n"
+    reason_to_act_alone = "it learns novelty from the episode that this process has just played: leave out -dc and -n"
     counters = (*TD3Agent.counters, "last_rnd_training", "last_replay_buffer_save")
     rnd: Novelty
 
@@ -59,15 +59,15 @@ class TD3ExplorationAgent(TD3Agent):
         return int(steps * self.ap.algorithm.td3_training_ratio)
 
     def _newest(self, count: int) -> Batch:
-        """The newest transitions as the networks see them."""
+        """The newest transitions, after the agent's filters."""
         return self.update_loop.filtered(self.memory.newest_transitions(count), may_update=False)
 
     def prepare_rnd_inputs(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The observations [B, ...] that a batch leads to, normalized. The batch is as the networks see it."""
+        """The next observations [B, ...] of a batch, normalized. The batch has passed the agent's filters."""
         return self.rnd.inputs(batch.next_state_columns)
 
     def calculate_novelty(self, batch: Batch) -> np.ndarray:
-        """[B], the mean squared error of the predictor."""
+        """The novelty [B] of the next observations: the mean squared error of the predictor."""
         return self.rnd.of(self.prepare_rnd_inputs(batch))
 
     def update_intrinsic_returns_estimate(self, rewards: np.ndarray) -> None:
@@ -88,7 +88,7 @@ class TD3ExplorationAgent(TD3Agent):
                 self.networks[PREDICTOR].train_and_sync_networks(rows, [known])
 
     def handle_self_supervised_reward(self, batch: Batch) -> Batch:
-        """The batch with the rewards that the agent gives itself; the environment's here."""
+        """Replace the rewards by the agent's own rewards. This class keeps the environment's rewards."""
         return batch
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
@@ -112,11 +112,11 @@ class TD3ExplorationAgent(TD3Agent):
             self.save_replay_buffer(self.ap.algorithm.replay_buffer_save_path)
 
     def save_rnd_images(self, dir_path: str | None = None) -> str:
-        """Save a picture of a hundred remembered observations, ten in a row, from the least novel to the most.
+        """Save a picture of a hundred observations of the memory, ten in a row, from the least novel to the most novel.
 
-        :param dir_path: a directory; None for ``rnd_images`` in the experiment's
+        :param dir_path: a directory; None for ``rnd_images`` in the experiment's directory
         :return: the picture's path
-        :raises CoachError: ``env_obs_key`` is no image
+        :raises CoachError: if ``env_obs_key`` is not an image
         """
         if dir_path is None:
             task = self.ap.task_parameters
@@ -136,7 +136,7 @@ class TD3ExplorationAgent(TD3Agent):
         return path
 
     def save_replay_buffer(self, dir_path: str | None = None) -> None:
-        """Save the memory in a directory, under the number of steps; nothing is saved if None is given."""
+        """Save the memory in a directory, as ``replay_buffer_STEPS.npz``; None does not save."""
         if dir_path is not None:
             os.makedirs(dir_path, exist_ok=True)
             self.memory.save(os.path.join(dir_path, f"replay_buffer_{self.clock.steps}.npz"))

@@ -19,7 +19,8 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
 
     The reward of a step is -1 until the goal is reached.
 
-    :ivar goal: the observation ``env_obs_key`` of the goal; None if the goal is the present observation
+    :ivar goal: the observation ``env_obs_key`` of the goal; None before the first goal, when the present observation is
+        the goal
     """
 
     max_n_step = 1
@@ -46,12 +47,12 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
                 )
 
     def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:
-        """An observation and the goal, joined along the last dimension."""
+        """The observations ``env_obs_key`` of a state and of a goal state, joined along the last dimension."""
         key = self.ap.algorithm.env_obs_key
         return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
-        assert isinstance(states, list)  # this override keeps the agent off columns
+        assert isinstance(states, list)  # this override keeps the agent off the column path
         key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
         given = None if self.goal is None else self.run_pre_network_filter_for_inference({key: self.goal}, False)
         goals = [state if given is None else given for state in states]
@@ -60,7 +61,9 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Columns of as many steps as the batch has, each with a later step of its episode for a goal."""
+        """Columns of random steps, as many as the batch has. The goal of each step is a later observation of its
+        episode.
+        """
         lengths = self.memory.episode_lengths()
         episodes = self.rng.integers(len(lengths), size=len(batch))
         steps = self.rng.integers(lengths[episodes])
@@ -88,13 +91,15 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         return columns
 
     def _same(self, states: StateType, others: StateType) -> np.ndarray:
-        """[B], True where what goals show and the measurements, if there are any, are equal but for rounding."""
+        """[B], True where the two states are equal up to rounding, in ``env_obs_key`` and in the measurements, if there
+        are any.
+        """
         names = [name for name in (self.ap.algorithm.env_obs_key, "measurements") if name in states]
         equal = [np.isclose(states[name], others[name]).reshape(len(states[name]), -1).all(axis=1) for name in names]
         return np.logical_and.reduce(equal)
 
     def generate_goal(self) -> None:
-        """Set the goal: the most novel of some transitions drawn from the memory."""
+        """Set the goal: the most novel observation among transitions drawn from the memory."""
         count = min(self.ap.algorithm.rnd_sample_size, self.memory.num_transitions_in_complete_episodes())
         drawn = self.memory.transitions_at(
             self.rng.choice(self.memory.num_transitions_in_complete_episodes(), count, replace=False)

@@ -21,7 +21,7 @@ from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class TRPOCriticNetworkParameters(FullyConnectedParameters):
-    """A critic, which Adam trains on minibatches."""
+    """The critic network. Adam trains it on minibatches."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(), activation_function="tanh")
@@ -31,25 +31,25 @@ class TRPOCriticNetworkParameters(FullyConnectedParameters):
 
 class TRPOActorNetworkParameters(FullyConnectedParameters):
     """Parameters of the policy network. Optimizer, learning rate and batch size have no effect: the trust region
-    determines the update, which uses all steps of the phase.
+    determines the update, which uses all steps since the last training phase.
     """
 
     def __init__(self) -> None:
         super().__init__(PPOHeadParameters(), activation_function="tanh")
-        self.optimizer_type = "SGD"  # keeps nothing for each weight
+        self.optimizer_type = "SGD"  # keeps no values for each weight
 
 
 class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of TRPO.
 
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
-    :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
-    :ivar conjugate_gradient_iterations: number of iterations to solve F x = g. 0 keeps the policy unchanged; with one
-        iteration for each weight, the solution is exact
+    :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the policy that played
+    :ivar conjugate_gradient_iterations: number of iterations to solve F x = g, with the Fisher matrix F and the
+        gradient g. 0 keeps the policy unchanged; with one iteration for each weight, the solution is exact
     :ivar conjugate_gradient_damping: added to the diagonal of F; a large number turns x towards the plain gradient
-    :ivar line_search_shortening: factor between one tried step and the next one, below 1
+    :ivar line_search_shortening: factor between the length of a tried step and of the next tried step, below 1
     :ivar line_search_attempts: largest number of tried steps; if all fail, the policy does not change
-    :ivar value_epochs: number of the critic's passes over the transitions of a phase
+    :ivar value_epochs: number of the critic's passes over the transitions of a training phase
     """
 
     frameworks = (Frameworks.jax, Frameworks.tensorflow, Frameworks.torch)  # MXNet has no second derivatives

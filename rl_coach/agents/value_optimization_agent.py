@@ -1,4 +1,4 @@
-"""Base of the agents that learn the value of actions."""
+"""Base class of the agents that learn the values of actions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ValueOptimizationAgent(Agent):
         if self.is_recurrent and middleware.burn_in > (length := middleware.sequence_length):
             yield (
                 f"middleware_parameters.burn_in is {middleware.burn_in} and sequence_length {length}: "
-                f"the second sequence of an episode has only {length} steps before it, make burn_in {length} at most"
+                f"the second sequence of an episode has only {length} steps before it; set burn_in to {length} at most"
             )
         chosen_among, heads = self.exploration_policy.num_heads, len(self.networks["main"].outputs_named("q")) or 1
         if chosen_among != heads:
@@ -88,12 +88,12 @@ class ValueOptimizationAgent(Agent):
 
     @property
     def loss_settings(self) -> tuple[bool, str | None, float]:
-        """``is_huber``, ``mask_name`` and ``loss_weight``, as rules of Q-learning take them."""
+        """``is_huber``, ``mask_name`` and ``loss_weight``: arguments of the rules of Q-learning."""
         main = self.ap.network_wrappers["main"]
         return main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
-        """[B, A], Q(s, .) for one state or a list of them."""
+        """[B, A], Q(s, .) for one state or a list of states."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs)
 
@@ -107,7 +107,7 @@ class ValueOptimizationAgent(Agent):
         return q_values, weights / weights.sum(axis=-1, keepdims=True)
 
     def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
-        """The network's outputs for one state or a list of them."""
+        """The network's outputs for one state or a list of states."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
@@ -122,7 +122,7 @@ class ValueOptimizationAgent(Agent):
         """
         if not self.memory.has_priorities:
             return None
-        if "idx" in batch.info_columns:  # not of a batch that a user has given
+        if "idx" in batch.info_columns:  # a batch from the user has no idx
             self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
@@ -137,7 +137,8 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Train a network with an output for each action on the values [B] of actions [B] in states [B, ...].
+        """Train a network that has an output for each action. The targets are the values [B] of the actions [B] in the
+        states [B, ...].
 
         :return: the loss before the update
         """
@@ -159,7 +160,7 @@ class ValueOptimizationAgent(Agent):
                 losses = [self.get_reward_model_loss(self.update_loop.filtered(batch, False)) for batch in batches]
                 self.stop_if_asked()
         if epochs:
-            screen.announce(f"{self.name}: the reward model has learned, its loss is {np.mean(losses):.6g}")
+            screen.announce(f"{self.name}: the reward model is trained, its loss is {np.mean(losses):.6g}")
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")
@@ -189,7 +190,7 @@ class ValueOptimizationAgent(Agent):
         return Exploration(act, lambda ahead, steps: self._epsilons(ahead, steps, num_copies), evaluate)
 
     def _epsilons(self, ahead: int, steps: int, num_copies: int) -> np.ndarray:
-        """[steps, num_copies] float32, epsilon in the next steps. :param ahead: those before them, not counted yet"""
+        """[steps, num_copies] float32, epsilon in the next steps. :param ahead: earlier steps not counted yet"""
         if not self.acts_by_networks:
             return np.ones((steps, num_copies), np.float32)
         schedule = self.exploration_policy.epsilon_schedule

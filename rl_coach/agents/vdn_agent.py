@@ -19,7 +19,7 @@ from rl_coach.utilities.requirements import FLAG
 
 
 class VDNNetworkParameters(FullyConnectedParameters):
-    """The Q-network that all players share. It sees one player's observations."""
+    """The Q-network that all players share. Its input is the observations of one player."""
 
     def __init__(self) -> None:
         super().__init__(TeamQHeadParameters())
@@ -31,8 +31,8 @@ class VDNNetworkParameters(FullyConnectedParameters):
 class VDNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of VDN and QMIX.
 
-    :ivar tells_players_apart: add each player's number to its observations, so that players with one network can act in
-        different ways
+    :ivar tells_players_apart: True: add each player's number to its observations, so that players with one network can
+        act in different ways
     """
 
     constraints = {"tells_players_apart": FLAG}
@@ -62,7 +62,9 @@ class VDNAgentParameters(AgentParameters):
 
 
 class VDNAgent(DQNAgent):
-    """Q-learning for a team. The team's value is the sum of the players' values. Targets are as in double DQN."""
+    """Q-learning for a team. The team's value is the sum of the players' values. Targets are computed as in
+    double DQN.
+    """
 
     network_requirements = {"main": NetworkRequirement((TEAM_Q,), has_target=True)}
     bootstrap_actions = (greedy_by_online, True)

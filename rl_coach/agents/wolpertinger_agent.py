@@ -29,11 +29,11 @@ from rl_coach.utilities.requirements import flags, whole
 
 
 class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
-    """Q(s, a) of an action's embedding."""
+    """The critic network: Q(s, a), where a is the embedding of an action."""
 
 
 class WolpertingerActorNetworkParameters(DDPGActorNetworkParameters):
-    """The policy, which gives a proto-action: a point among the actions' embeddings."""
+    """The policy network. Its output is a proto-action: a point among the actions' embeddings."""
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(use_batchnorm)
@@ -44,8 +44,8 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of Wolpertinger.
 
     :ivar action_embedding_width: number of coordinates of an action's embedding
-    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. 1 takes the nearest action;
-        the number of all actions takes the action with the largest value
+    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. With 1, the nearest action is
+        taken; with the number of all actions, the action with the largest value
     :ivar use_full_policy_in_target: True: the critic's target uses the best value of the k actions that are nearest to
         the target actor's proto-action, as in the paper. False: it uses the value of the proto-action itself, as in
         Coach 1.0.1
@@ -67,7 +67,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
 class WolpertingerAgentParameters(AgentParameters):
     """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
 
-    :param use_batchnorm: use batch normalisation in both networks
+    :param use_batchnorm: True: batch normalisation in both networks
     """
 
     path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
@@ -86,16 +86,17 @@ class WolpertingerAgentParameters(AgentParameters):
 
 
 class WolpertingerAgent(DDPGAgent):
-    """DDPG for many discrete actions: its critic chooses among the actions nearest to the actor's output. It learns
-    from the embeddings of the actions that were taken."""
+    """DDPG for many discrete actions: its critic chooses among the actions nearest to the actor's output. The critic
+    learns from the embeddings of the actions that were taken.
+    """
 
-    network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
+    network_requirements = DDPGAgent.network_requirements  # the agent's own update reads the same outputs
     acting_networks = ("actor", "critic")
     supports_curiosity = True
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
     def unmet_by_actions(self) -> Iterable[str]:
-        return ()  # the networks have continuous actions, and the environment has not
+        return ()  # the networks' actions are continuous, although the environment's are not
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
@@ -106,7 +107,7 @@ class WolpertingerAgent(DDPGAgent):
                 f"add a BoxDiscretization to its output_filter, or choose DDPG"
             )
         elif k > space.num_actions:
-            yield f"k is {k}, and there are {space.num_actions} actions: choose fewer"
+            yield f"k is {k}, and there are {space.num_actions} actions: choose a smaller k"
 
     @cached_property
     def embedding(self) -> ActionEmbedding:
@@ -114,7 +115,7 @@ class WolpertingerAgent(DDPGAgent):
         return self.get_initialized_knn()
 
     def get_initialized_knn(self) -> ActionEmbedding:
-        """The actions as points for the search of nearest neighbours. A subclass may embed them otherwise."""
+        """The actions as points for the search of nearest neighbours. A subclass may embed the actions differently."""
         space = self.spaces.action
         maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
         targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
@@ -130,7 +131,9 @@ class WolpertingerAgent(DDPGAgent):
 
     @property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
-        """True if each update needs the neighbours of the target actor's proto-actions."""
+        """True if updates cannot be compiled together, because each needs the neighbours of the target actor's newest
+        proto-actions.
+        """
         return self.ap.algorithm.use_full_policy_in_target
 
     @property
@@ -159,7 +162,7 @@ class WolpertingerAgent(DDPGAgent):
         return ActionInfo(action)
 
     def _best_of(self, candidates: np.ndarray, state: StateType) -> int:
-        """The action of the highest value, algorithm 1."""
+        """The action with the highest value of the critic (algorithm 1)."""
         inputs = self.prepare_batch_for_inference(state, "critic")
         repeated = {name: np.repeat(column, len(candidates), axis=0) for name, column in inputs.items()}
         values = self.networks["critic"].online_network.predict(
@@ -168,5 +171,5 @@ class WolpertingerAgent(DDPGAgent):
         return int(candidates[np.argmax(values)])
 
     def policy_description(self) -> PolicyDescription | None:  # type: ignore[override]
-        """None: actor, embeddings and critic act together, which a deployed network cannot."""
+        """None: acting needs actor, embeddings and critic together, and a deployed policy is one network."""
         return None

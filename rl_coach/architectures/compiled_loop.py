@@ -146,7 +146,7 @@ def sources_of(observations: Iterable[str]) -> list[str]:
     order.
     """
     names = list(observations)
-    given, filtered = "that the environment gave in", "that the input filter made of a finite one in"
+    given, filtered = "that the environment gave in", "that the input filter computed from finite numbers in"
     return [
         *(f"the observation '{name}' that the environment gave before" for name in names),
         "the action that the network chose in",

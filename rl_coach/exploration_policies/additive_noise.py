@@ -19,8 +19,8 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
-        of it), not absolute. An element without two finite bounds has the range 1 here
+    :ivar noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's range
+        (0.1 is a tenth of the range); False: they are absolute. An element without two finite bounds counts as range 1
     """
 
     constraints = {
@@ -38,7 +38,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """Base class of policies that draw an action around the mean. It computes the standard deviation.
+    """Base class of policies that draw an action around the mean. This class computes the standard deviation.
 
     If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """
@@ -71,8 +71,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return mean, std
 
     def _levels(self, count: int) -> np.ndarray:
-        """[N], the scheduled noise of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
-        steps."""
+        """The standard deviations [count] of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
+        steps.
+        """
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
         return self.noise_schedule.next_values(count)
@@ -90,7 +91,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
             self.noise_schedule.advance(steps)
 
     def get_control_param(self) -> np.ndarray:
-        """[D], the scheduled noise."""
+        """The scheduled standard deviation of each element, [D]."""
         return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
 
     def get_state(self) -> dict[str, Any]:
@@ -114,7 +115,8 @@ class AdditiveNoise(NoiseLevel):
     :param action_space: a box
     :param noise_schedule: the standard deviation in training
     :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
+    :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
+        range; False: they are absolute
     """
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:

@@ -24,7 +24,8 @@ COLDEST = 1e-30
 class BoltzmannParameters(ExplorationParameters):
     """A softmax over the actions' values.
 
-    :ivar temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform; must be set
+    :ivar temperature_schedule: the temperature, which must be set. Near 0, the policy is greedy; with a large
+        temperature, it is uniform
     """
 
     constraints = {"temperature_schedule": schedule(number(above=0))}
@@ -39,7 +40,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     """Draws an action with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
 
     :param action_space: discrete
-    :param temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform
+    :param temperature_schedule: the temperature. Near 0, the policy is greedy; with a large temperature, it is uniform
     """
 
     episode_attributes = ()
@@ -47,11 +48,11 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     def __init__(self, action_space: ActionSpace, temperature_schedule: Schedule):
         super().__init__(action_space)
         if temperature_schedule is None:
-            raise self._refuse("it has no temperature_schedule; set one, such as ConstantSchedule(1.0)")
+            raise self._refuse("temperature_schedule is not set; set it, for example to ConstantSchedule(1.0)")
         self.temperature_schedule = temperature_schedule
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:param action_values: [A]"""
+        """Draw an action. :param action_values: [A]"""
         values = np.asarray(action_values, dtype=np.float64).reshape(-1)
         highest = values.max() if action_mask is None else values[allowed_actions(action_mask)].max()
         temperature = max(self.temperature_schedule.current_value, COLDEST)

@@ -1,4 +1,4 @@
-"""Exploration with one of several Q heads; each episode draws its head."""
+"""Exploration with one of several Q heads. The head is drawn at random for each episode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class BootstrappedParameters(EGreedyParameters):
     """Parameters of bootstrapped exploration: one Q head chooses all actions of an episode, by epsilon-greedy.
 
     :ivar architecture_num_q_heads: number of Q heads of the network
-    :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
+    :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; with 1, each head
+        learns from all transitions
     """
 
     constraints = {"architecture_num_q_heads": whole(1), "bootstrapped_data_sharing_probability": FRACTION}
@@ -39,7 +40,7 @@ class Bootstrapped(EGreedy):
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
     :ivar selected_head: the head of this episode
-    :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
+    :ivar last_action_values: [A], the values from which the last action was chosen; None if the action was random
     """
 
     episode_attributes = ("selected_head", "current_random_value")
@@ -66,7 +67,7 @@ class Bootstrapped(EGreedy):
         self.selected_head = int(self.rng.integers(self.num_heads))
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [heads, A], or None if the action will be random"""
+        """Choose an action. :param action_values: [heads, A], or None if the action will be random"""
         if action_values is not None:
             heads = np.reshape(action_values, (self.num_heads, -1))
             training = self.phase == RunPhase.TRAIN

@@ -20,7 +20,7 @@ from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, Mu
 
 
 class CategoricalParameters(ExplorationParameters):
-    """The agent's own probabilities."""
+    """Discrete actions are drawn with the agent's own probabilities."""
 
     path = "rl_coach.exploration_policies.categorical:Categorical"
 
@@ -46,7 +46,10 @@ class Categorical(DiscreteActionExplorationPolicy):
     acts_in_columns = True
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]"""
+        """Choose an action.
+
+        :param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]
+        """
         if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):
             masks = None if action_mask is None else action_mask[None]
             return self._action_in_parts(np.asarray(action_values)[None], masks)

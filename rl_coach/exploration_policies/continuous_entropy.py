@@ -6,7 +6,9 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoise, Additive
 
 
 class ContinuousEntropyParameters(AdditiveNoiseParameters):
-    """The agent's own mean and standard deviation; the agent's loss maintains the entropy."""
+    """Continuous actions are drawn with the agent's own mean and standard deviation. The agent's loss keeps the entropy
+    high.
+    """
 
     path = "rl_coach.exploration_policies.continuous_entropy:ContinuousEntropy"
 

@@ -63,7 +63,7 @@ class EGreedy(ExplorationPolicy):
     episode_attributes: tuple[str, ...] | None = ()
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
-    advice_on_actions = "it is neither discrete nor a box; add an action filter"
+    advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(
@@ -98,7 +98,7 @@ class EGreedy(ExplorationPolicy):
         return self.evaluation_epsilon if self.phase == RunPhase.TEST else self.epsilon_schedule.current_value
 
     def requires_action_values(self) -> bool:
-        # each step asks twice, so this is not a call of _epsilon
+        # called twice in each step, so inlined: a call of _epsilon would be slower
         epsilon = self.evaluation_epsilon if self.phase is RunPhase.TEST else self.epsilon_schedule.current_value
         if self.current_random_value >= epsilon:
             return True
@@ -107,10 +107,13 @@ class EGreedy(ExplorationPolicy):
         return self.tells_all_probabilities and isinstance(self.action_space, DiscreteActionSpace)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
+        """Choose an action.
+
+        :param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
             random
-        :return: for discrete actions, the action and probabilities [A]: of the random choice, or one-hot for the best
-            action; with ``tells_all_probabilities``, of the whole policy. For continuous actions, the action
+        :return: for continuous actions, the action; for discrete actions, the action and probabilities [A]. These are
+            uniform if the action was random, and one-hot if the best action was chosen. With
+            ``tells_all_probabilities``, they are the probabilities of epsilon-greedy
         """
         action: Any
         if not self.requires_action_values():
@@ -128,7 +131,7 @@ class EGreedy(ExplorationPolicy):
 
     @property
     def acts_in_columns(self) -> bool:  # type: ignore[override]
-        """True for discrete actions, unless the probabilities of each choice are wanted."""
+        """True for discrete actions, unless ``tells_all_probabilities`` is True."""
         return isinstance(self.action_space, DiscreteActionSpace) and not self.tells_all_probabilities
 
     def get_actions(
@@ -279,7 +282,7 @@ class EGreedyOfPartsParameters(EGreedyParameters):
 
 
 class EGreedyOfParts(EGreedy):
-    """As ``EGreedy``, for actions of several parts. Each part is random or the best, whatever the others are."""
+    """``EGreedy`` for actions of several parts. Each part is random or the best, independently of the others."""
 
     supported_actions = (MultiDiscreteActionSpace,)
 

@@ -1,4 +1,4 @@
-"""The bases of all exploration policies."""
+"""Base classes of all exploration policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ActionAndProbabilities = tuple[int, np.ndarray]
 OVERRIDES = OverrideTable(
     {"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",), "get_actions": ("get_action",)}
 )
-"""A policy that overrides ``get_action`` must also define how it is deployed and whether it draws by probabilities."""
+"""The attributes that a subclass does not inherit if it overrides ``get_action``. The subclass must define them too."""
 
 _ALLOWED = frozenset({
     "action_choice", "advance", "get_control_param", "get_schedules", "get_state", "reset", "resume", "seed",
@@ -37,14 +37,16 @@ _ALLOWED = frozenset({
 
 
 def choice_override(policy: Any) -> str | None:
-    """The user's override, as ``Class.method``, that may make a policy choose differently from its ``action_choice``;
-    None without an override.
+    """The name, as ``Class.method``, of a user's method because of which the policy may choose differently from its
+    ``action_choice``; None if there is no such method.
     """
     return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """The rule by which a deployed policy chooses without exploration; None if it cannot choose without ``policy``."""
+    """The rule by which the policy chooses after deployment, without exploration; None if the choice cannot be exported
+    as a rule.
+    """
     chooses_otherwise = choice_override(policy) is not None or OVERRIDES.is_replaced(policy, "action_choice")
     return None if chooses_otherwise else policy.action_choice()
 
@@ -60,7 +62,7 @@ def chooses_in_columns(policy: ExplorationPolicy) -> bool:
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
-    """The ``ExplorationParameters`` of an agent that fit an action space; None if no parameters fit.
+    """The ``ExplorationParameters`` of an agent for an action space; None if there are none.
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     """
@@ -75,7 +77,7 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     :param agent: the name of the agent, for messages
-    :raises CoachError: no parameters fit this action space
+    :raises CoachError: if no parameters fit this action space
     """
     given, parameters = parameters, fitting_exploration(parameters, action_space)
     if parameters is None:
@@ -109,17 +111,17 @@ class ExplorationPolicy(KeepsEpisodeState):
     :param action_space: the agent's action space
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
-    :ivar rng: the generator of all its random numbers
+    :ivar rng: the generator of the policy's random numbers
     :ivar tells_all_probabilities: True: ``get_action`` returns the probabilities of the whole policy. False: a policy
         with two ways to choose, such as ``EGreedy``, returns the probabilities of the way that it used
-    :cvar draws_by_probabilities: the agent's predictions are probabilities, not values of actions
-    :cvar draws_from_features: the policy also needs the features of the network's last layer; they follow the mean in
-        the predictions
-    :cvar acts_in_columns: ``get_actions`` chooses for many actors in one pass
-    :cvar num_heads: number of Q heads that predict its values
-    :cvar supported_actions: the classes of action spaces that it explores
+    :cvar draws_by_probabilities: True if the agent's predictions are probabilities, not values of actions
+    :cvar draws_from_features: True if the policy also needs the features of the network's last layer. In the
+        predictions, the features follow the mean
+    :cvar acts_in_columns: True if ``get_actions`` chooses for many actors in one pass
+    :cvar num_heads: number of Q heads that predict the values
+    :cvar supported_actions: the classes of action spaces that the policy supports
     :cvar advice_on_actions: advice in the error for an action space of another class
-    :raises CoachError: the class of the action space is not supported
+    :raises CoachError: if the class of the action space is not supported
     """
 
     supported_actions: tuple[type, ...] = (Space,)
@@ -160,7 +162,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
         """Choose the actions of several actors in one pass, with the same rule as ``get_action``. Only policies with
-        ``acts_in_columns`` implement it.
+        ``acts_in_columns`` implement this method.
 
         :param action_values: returns the agent's predictions [N, ...]; not called if no action depends on them
         :param count: N, the number of actors
@@ -170,18 +172,20 @@ class ExplorationPolicy(KeepsEpisodeState):
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
-        """Move schedules forward by steps that another process played. For its own steps, ``get_action`` does so."""
+        """Advance the schedules by steps that another process played. For the steps of this process, ``get_action``
+        advances them.
+        """
 
     def set_worker(self, index: int, num_workers: int) -> None:
-        """Set the number of this worker, for policies that explore differently in each worker. The index is not part of
-        the state, so a policy from the trainer does not change it.
+        """Set the number of this worker, for policies that explore differently in each worker. ``get_state`` does not
+        include the number, so a state from the trainer does not change it.
 
         :param index: from 0 to ``num_workers`` - 1
         """
 
     def action_choice(self) -> ActionChoice | None:
-        """The rule of a deployed policy, which does not explore; None without such a rule. Call ``deployed_choice``
-        instead: it also checks that no subclass overrides the choice.
+        """The rule by which the policy chooses after deployment, without exploration; None if there is no rule. Call
+        ``deployed_choice`` instead: it also checks that no subclass overrides the choice.
         """
         return None
 
@@ -194,7 +198,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         return True
 
     def get_control_param(self) -> Any:
-        """The number that measures how much the policy explores, for the signals."""
+        """A number for the signals: how much the policy explores."""
         return 0
 
     def get_state(self) -> dict[str, Any]:
@@ -204,7 +208,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :raises CoachError: the state belongs to another kind of policy
+        :raises CoachError: if the state belongs to another kind of policy
         """
         try:
             self._restore(state)
@@ -216,7 +220,7 @@ class ExplorationPolicy(KeepsEpisodeState):
             ) from error
 
     def get_schedules(self) -> dict[str, Any]:
-        """The part of the state that advances with the run's steps, whichever process plays them."""
+        """The state of the schedules. They advance with the steps of the whole run, which any process may play."""
         return {name: value for name, value in self.get_state().items() if name not in self.own_state}
 
     def take_schedules(self, schedules: dict[str, Any]) -> None:
@@ -238,7 +242,10 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
     advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:return: the action, and the probabilities [A] that it was chosen by: one-hot for the best action"""
+        """Choose an action.
+
+        :return: the action, and the probabilities [A] from which it was chosen: one-hot for the best action
+        """
         return super().get_action(action_values, action_mask)
 
 
@@ -249,8 +256,9 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
     advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """:param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard
-            deviation
+        """Choose an action.
+
+        :param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard deviation
         :param action_mask: not used; continuous actions have no masks
         :return: [D], not clipped to the space
         """
@@ -272,7 +280,7 @@ def best_action(
 
     :param values: [A]
     :param action_mask: [A] of 0 and 1, None allows all
-    :raises ValueError: no action is allowed
+    :raises ValueError: if no action is allowed
     """
     probabilities = np.zeros(values.size)
     allowed = None if action_mask is None else allowed_actions(action_mask)
@@ -292,7 +300,7 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: a row allows no action
+    :raises ValueError: if a row allows no action
     """
     if values.ndim == 3:
         return of_each_part(lambda rows, masks: best_actions(rows, rng, masks), values, action_masks)
@@ -308,7 +316,7 @@ def best_and_tied(values: np.ndarray, action_masks: np.ndarray | None = None) ->
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: a row allows no action
+    :raises ValueError: if a row allows no action
     """
     if action_masks is not None:
         allowed = action_masks > 0

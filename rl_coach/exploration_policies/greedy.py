@@ -23,12 +23,12 @@ class GreedyParameters(ExplorationParameters):
 
 
 class Greedy(ExplorationPolicy):
-    """The discrete action of the highest value, ties broken at random, or the mean of continuous ones."""
+    """Chooses the discrete action with the highest value, or the continuous mean. Ties are broken at random."""
 
     episode_attributes = ()
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace, GoalsSpace)
-    advice_on_actions = "it is neither discrete nor a box; add an action filter"
+    advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):

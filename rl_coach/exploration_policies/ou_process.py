@@ -33,9 +33,9 @@ class OUProcessParameters(ExplorationParameters):
 
 
 class OUProcess(ContinuousActionExplorationPolicy):
-    """In training, the mean plus x, with dx = theta (mu - x) dt + sigma dW. x is 0 at the start of each episode
-    (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section
-    3). In other phases, the mean.
+    """In training, chooses the mean plus noise x. x is 0 at the start of each episode and changes by dx = theta (mu -
+    x) dt + sigma dW (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement
+    learning", section 3). In other phases, chooses the mean.
 
     :param action_space: a box or goals
     :param mu: the value that the noise drifts to
@@ -62,7 +62,7 @@ class OUProcess(ContinuousActionExplorationPolicy):
         self.state = np.zeros(tuple(self.action_space.shape))
 
     def noise(self) -> np.ndarray:
-        """[D], the process one step on."""
+        """Advance the process by one step and return its value, [D]."""
         pull = self.theta * (self.mu - self.state) * self.dt
         shake = self.sigma * np.sqrt(self.dt) * self.rng.standard_normal(self.state.shape)
         self.state = self.state + pull + shake

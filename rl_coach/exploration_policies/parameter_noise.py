@@ -12,11 +12,11 @@ from rl_coach.utils import CoachError, short_dynamic_import
 
 
 class ParameterNoiseParameters(ExplorationParameters):
-    """Noisy networks. Each update draws new noise, so the agent's update rule must not depend on the policy that
-    played.
+    """Noisy networks. Each update draws new noise, so the update rule of the agent must not use the probabilities of
+    the policy that acted.
 
     :param agent_params: the agent's parameters; the networks must be set already
-    :raises CoachError: the algorithm has ``supports_parameter_noise = False``
+    :raises CoachError: if the algorithm has ``supports_parameter_noise = False``
     :ivar network_params: the networks that get noisy dense layers, by name
     """
 

@@ -1,4 +1,6 @@
-"""Explores with noise that is a function of the state. The function stays the same for a while: actions are smooth."""
+"""Explores with noise that is a function of the state. The function stays the same for several steps, so actions are
+smooth.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class StateDependentNoiseParameters(ExplorationParameters):
     :param agent_params: the agent's parameters; the networks must be set already
     :ivar steps_between_draws: number of steps between two draws of the noise function; 1 gives independent noise, None
         draws once for each episode
-    :ivar scale: standard deviation of the function's weights if the agent does not learn it (TD3, DDPG), in units of
-        the action; 0 for no exploration
+    :ivar scale: standard deviation of the function's weights, in units of the action; 0 for no exploration. It is not
+        used if the agent learns the standard deviation: only TD3 and DDPG use it
     :ivar network_params: the networks; the noise depends on the features of the policy network
     """
 
@@ -37,8 +39,9 @@ class StateDependentNoiseParameters(ExplorationParameters):
 
 
 class StateDependentNoise(ContinuousActionExplorationPolicy):
-    """In training, the mean plus z(s) E. z are the features of the policy's last layer, and E [F, A] is drawn from N(0,
-    scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation 5).
+    """In training, chooses the mean plus the noise z(s) E. z are the features of the policy's last layer, and E [F, A]
+    is drawn from N(0, scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation
+    5).
 
     The constructor sets ``state_dependent_noise`` in the parameters of the heads, so the policy must be built before
     the networks.
@@ -81,9 +84,12 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         self._draw, self._steps = None, 0
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """:param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any"""
+        """Choose an action.
+
+        :param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any
+        """
         mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
-        mean = mean.astype(np.float64)  # memories hold these next to heatup's actions, which are float64
+        mean = mean.astype(np.float64)  # a memory also stores the actions of heatup, which are float64
         if self.phase != RunPhase.TRAIN:
             return mean
         is_over = self.steps_between_draws is not None and self._steps >= self.steps_between_draws
@@ -96,11 +102,11 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         return mean + noise.reshape(mean.shape)
 
     def action_choice(self) -> GaussianChoice:
-        """The choice of a deployed policy, from mean and standard deviation."""
+        """The rule of a deployed policy: it uses the mean and the standard deviation."""
         return GaussianChoice()
 
     def get_control_param(self) -> float:
-        """The mean size of the last action's noise."""
+        """The mean absolute noise of the last action."""
         return self._last_size if self.phase == RunPhase.TRAIN else 0.0
 
     def get_state(self) -> dict[str, Any]:

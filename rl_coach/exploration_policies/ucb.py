@@ -44,7 +44,7 @@ class UCB(EGreedy):
     :param architecture_num_q_heads: number of Q heads of the network
     :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the standard deviation over the heads at the last action that was not random
-    :ivar last_action_values: [A], the values that this action was chosen by
+    :ivar last_action_values: [A], the values from which this action was chosen
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
@@ -69,7 +69,7 @@ class UCB(EGreedy):
         """Do nothing: all heads count at every step."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [heads, A], or None if the action will be random"""
+        """Choose an action. :param action_values: [heads, A], or None if the action will be random"""
         if action_values is not None:
             heads = np.reshape(action_values, (self.num_heads, -1))
             action_values = heads.mean(axis=0)

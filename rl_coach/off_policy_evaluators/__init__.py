@@ -1,1 +1,1 @@
-"""Off-policy evaluation: how good a policy is, estimated from episodes of another policy."""
+"""Off-policy evaluation: estimates the value of a policy from episodes of another policy."""

@@ -32,7 +32,7 @@ def estimated_behaviour(
     squares, parts = (known**2).sum(axis=1), []
     for first in range(0, len(asked), _ROWS_AT_ONCE):
         points = asked[first : first + _ROWS_AT_ONCE]
-        distances = squares - 2 * points @ known.T  # without the points' own squares, which do not change the order
+        distances = squares - 2 * points @ known.T  # without the points' squares: same order
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         parts.append(taken[nearest].sum(axis=1))
     return (np.concatenate(parts) + 1) / (count + num_actions)

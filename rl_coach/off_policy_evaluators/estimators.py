@@ -14,15 +14,17 @@ from rl_coach.utils import CoachError
 
 
 def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
-    """log pi(a|s) - log mu(a|s) of the actions taken; -inf for actions that the target policy never takes.
+    """The log ratios log pi(a|s) - log mu(a|s) of the actions taken; -inf for actions that the target policy never
+    takes.
 
     :param target: [...] probabilities of the taken actions under the target policy
     :param behaviour: [...] their probabilities under the behaviour policy
-    :raises CoachError: an action was taken with probability 0
+    :raises CoachError: if an action was taken with probability 0
     """
     if not np.all(behaviour > 0):
         raise CoachError(
-            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy"
+            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy: "
+            "use the probabilities of the policy that recorded the data"
         )
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(target, np.float64)) - np.log(np.asarray(behaviour, np.float64))
@@ -55,9 +57,9 @@ def doubly_robust(
 ) -> float:
     """The direct method plus the ratio times the model's error (Dudik et al. 2011, equation 1).
 
-    It is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
+    The estimate is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
 
-    :param log_ratios: [N], as ``rewards`` and ``actions``
+    :param log_ratios: [N]; ``rewards`` and ``actions`` are [N] too
     :param probabilities: [N, A] of the target policy
     :param modelled_rewards: [N, A]
     """
@@ -78,7 +80,9 @@ def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarra
 
 
 def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """[E, T] logarithms of the product of an episode's ratios up to each step; constant after its end."""
+    """The logarithms [E, T] of the products of an episode's ratios up to each step; constant after the end of the
+    episode.
+    """
     return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
 
 
@@ -90,7 +94,9 @@ def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.nd
 def per_decision_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Importance sampling that weights each reward only by the actions up to it (Precup et al. 2000, equation 5)."""
+    """Importance sampling that weights each reward only by the ratios of the actions up to this reward (Precup et al.
+    2000, equation 5).
+    """
     discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
     return float(np.mean(np.sum(np.exp(log_weights(log_ratios, mask)) * discounted, axis=1)))
 
@@ -98,7 +104,7 @@ def per_decision_importance_sampling(
 def weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Mean return with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
+    """The mean return, with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
 
     :return: NaN if the target policy has probability 0 for each episode
     """
@@ -108,7 +114,8 @@ def weighted_importance_sampling(
 def per_decision_weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """The sum over steps of weighted means of their rewards (Thomas 2015, section 3.9).
+    """The sum over steps t of the weighted mean, over the episodes, of the discounted rewards at step t (Thomas 2015,
+    section 3.9).
 
     :return: NaN if, for some step, the target policy has probability 0 for each episode up to this step
     """
@@ -125,7 +132,7 @@ def sequential_doubly_robust(
     discount: float,
 ) -> float:
     """The mean of V_0 over the episodes, with V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)) (Jiang and
-    Li 2016, equation 10). It is unbiased if v is the mean of q under the target policy.
+    Li 2016, equation 10). The estimate is unbiased if v is the mean of q under the target policy.
 
     :param values: [E, T] v(s_t)
     :param action_values: [E, T] q(s_t, a_t)
@@ -139,8 +146,8 @@ def sequential_doubly_robust(
 
 
 def effective_sample_size(log_weights: np.ndarray) -> float:
-    """(sum of weights)^2 / sum of squared weights. It is the number of episodes of the target policy that would give
-    the same precision (Kong 1992).
+    """The effective sample size: (sum of weights)^2 / sum of squared weights. This is the number of episodes of the
+    target policy that would give the same precision (Kong 1992).
 
     :param log_weights: [E]
     :return: from 1 (only one weight is not 0) to E (all weights are equal); 0 if all weights are 0
@@ -156,11 +163,11 @@ def bootstrap_interval(
     level: float = 0.95,
     num_resamples: int = 1000,
 ) -> tuple[float, float]:
-    """The confidence interval of an estimate, from percentiles over episodes drawn with replacement (Efron 1979).
+    """The confidence interval of an estimate (Efron 1979). Its bounds are percentiles of the estimates from resampled
+    episodes, which are drawn with replacement.
 
-    :param estimate: takes computes the estimate from [num_episodes] indices of episodes; an index may occur more than
-        once
-    :param level: the share of resampled estimates within it
+    :param estimate: computes the estimate from indices [num_episodes] of episodes; an index may occur more than once
+    :param level: the share of resampled estimates inside the interval
     """
     found = [estimate(rng.integers(num_episodes, size=num_episodes)) for _ in range(num_resamples)]
     low, high = np.nanquantile(found, [(1 - level) / 2, (1 + level) / 2])

@@ -27,8 +27,8 @@ def fitted_q_evaluation(
     """Learn the action values of a policy from the steps of any policy, by ``iterations`` regressions. Each regression
     learns the targets r + discount * sum_a pi(a|s') Q(s', a), with the Q of the previous regression.
 
-    It does not need a model of rewards or the probabilities of the recorded actions. Its accuracy depends on the
-    regressions.
+    The method does not need a model of rewards or the probabilities of the recorded actions. Its accuracy depends on
+    the regressions.
 
     :param states: states in the form that ``fit`` and the function it returns expect
     :param actions: [N] integers

@@ -33,8 +33,8 @@ OpeEstimation = namedtuple("OpeEstimation", ["ips", "dm", "dr", "seq_dr", "wis"]
 class OpeManager:
     """Estimates the value of the policy of a Q network, from episodes of another policy.
 
-    :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. 0 gives the greedy
-        policy, like a deployed agent
+    :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. With 0, the policy is
+        greedy, like a deployed agent
     """
 
     def __init__(self, temperature: float = 0.2):
@@ -50,17 +50,20 @@ class OpeManager:
         reward_model: Any,
         network_keys: Sequence[str],
     ) -> None:
-        """Predict the rewards of the data set once. They do not change while the policy learns.
+        """Predict the rewards of the data set once. The predicted rewards do not change while the policy learns.
 
         :param batch_size: number of rows in one prediction
         :param reward_model: a network with the reward of each action
         :param network_keys: names of the network's observations
-        :raises CoachError: the data set is empty, or has steps without the probabilities of their actions
+        :raises CoachError: if the data set is empty, or has steps without the probabilities of their actions
         """
         if not evaluation_dataset_as_transitions:
-            raise CoachError("there is no recorded step to evaluate a policy with")
+            raise CoachError("there is no recorded step to evaluate a policy with: use a data set that is not empty")
         if any(BEHAVIOUR not in transition.info for transition in evaluation_dataset_as_transitions):
-            raise CoachError(f"off-policy evaluation needs info['{BEHAVIOUR}'] of each recorded step")
+            raise CoachError(
+                f"off-policy evaluation needs info['{BEHAVIOUR}'] of each recorded step: "
+                f"use data with the probabilities of all actions"
+            )
         data = Batch(evaluation_dataset_as_transitions)
         self.all_reward_model_rewards = predictions(reward_model, data.states(network_keys), batch_size)
         self.all_rewards = np.asarray(data.rewards(), np.float64)
@@ -76,15 +79,16 @@ class OpeManager:
         q_network: Any,
         network_keys: Sequence[str],
     ) -> OpeEstimation:
-        """Estimate the policy of a network of action values.
+        """Estimate the value of the policy of ``q_network``.
 
         Values and probabilities are written into the ``info`` of the transitions, so the episodes must consist of these
         transitions.
 
         :param q_network: a network with the value of each action
-        :return: per step ``ips``, ``dm``, ``dr``; per episode, discounted, ``seq_dr`` and ``wis`` (NaN if the policy
-            has probability 0 for each recorded episode)
-        :raises CoachError: ``gather_static_shared_stats`` was not called before with these transitions
+        :return: estimates of the reward per step: ``ips`` (inverse propensity score), ``dm`` (direct method) and ``dr``
+            (doubly robust). Estimates of the discounted return per episode: ``seq_dr`` (sequential doubly robust) and
+            ``wis`` (weighted importance sampling; NaN if the policy has probability 0 for each recorded episode)
+        :raises CoachError: if ``gather_static_shared_stats`` was not called before with these transitions
         """
         model, transitions = self.all_reward_model_rewards, evaluation_dataset_as_transitions
         if model is None or len(model) != len(transitions):
@@ -123,7 +127,7 @@ class OpeManager:
             end.update_info({LAST_VALUE: float(value)})
 
     def policy(self, values: np.ndarray) -> np.ndarray:
-        """[N, A] probabilities of the target policy. With temperature 0, the best actions share it equally."""
+        """[N, A] probabilities of the target policy. With temperature 0, the best actions have equal probabilities."""
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)
@@ -132,7 +136,7 @@ class OpeManager:
 def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
     """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
 
-    :raises CoachError: the network does not predict a value for each action
+    :raises CoachError: if the network does not predict a value for each action
     """
     num_rows = len(next(iter(states.values())))
     parts = [

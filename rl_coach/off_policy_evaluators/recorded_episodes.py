@@ -33,13 +33,14 @@ class RecordedEpisodes:
 
 
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
-    """The episodes' arrays, from the entries of ``OpeManager`` in the ``info`` of their transitions.
+    """The arrays of episodes. ``OpeManager.evaluate`` must have written its values into the ``info`` of their
+    transitions.
 
-    :raises CoachError: there is no step, or a reward is a sum over several steps
+    :raises CoachError: if there is no step, or a reward is a sum over several steps
     """
     episodes = [episode for episode in episodes if len(episode)]
     if not episodes:
-        raise CoachError("there is no recorded episode to evaluate a policy with")
+        raise CoachError("there is no recorded episode to evaluate a policy with: use a data set that is not empty")
     if any(transition.n_steps != 1 for episode in episodes for transition in episode.transitions):
         raise CoachError("off-policy evaluation needs the reward of each step: set n_step of the memory to -1 or 1")
     mask = np.arange(max(map(len, episodes))) < np.array([[len(episode)] for episode in episodes])

@@ -396,7 +396,7 @@ def test_batch_sizes_without_effect_are_a_warning(make, network, counts, tmp_pat
     graph(agent, problem_of(make), tmp_path)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "batch_size" in line]
     assert f"batch_size of network '{network}' (32) has no effect" in line
-    assert f"batches of 16, batch_size of network '{counts}'" in line
+    assert f"batches of 16, the batch_size of network '{counts}'" in line
 
 
 @pytest.mark.parametrize("make", [continuous.ddpg, continuous.maximum_entropy, ppo], ids=lambda make: make.__name__)

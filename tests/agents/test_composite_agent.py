@@ -180,7 +180,7 @@ def test_in_a_level():
     "settings, message",
     [
         ({"decision_makers": {"a": True, "d": True}}, "no agent 'd'"),
-        ({"decision_makers": False}, "none of the agents"),
+        ({"decision_makers": False}, "is False for each agent: set it to True for at least one of"),
     ],
 )
 def test_mistakes(settings, message):

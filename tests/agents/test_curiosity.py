@@ -368,7 +368,7 @@ def test_on_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-p", "CartPole_DQN", "-dc", "-n", "2"], "its curiosity watches the steps of this process"),
+        (["-p", "CartPole_DQN", "-dc", "-n", "2"], "its curiosity only measures steps that this process plays"),
         (["-p", "CartPole_A3C"], "does not learn from the rewards of single steps"),
         (["-p", "CartPole_DDQN_BatchRL"], "learns from recorded data"),
         (["-p", "CartPole_DQN", "-f", "mxnet"], "learns only on TensorFlow, JAX, PyTorch, and this run is on MXNet"),

@@ -273,7 +273,7 @@ def without_embedders(agent: AgentParameters) -> None:
         (lambda agent: setattr(agent.algorithm, "context_length", 0), "algorithm.context_length is 0"),
         (lambda agent: setattr(agent.algorithm, "discount", 0.9), "algorithm.discount is 0.9"),
         (lambda agent: setattr(agent, "memory", ExperienceReplayParameters()), "learns from complete episodes"),
-        (without_embedders, "InputEmbedderParameters makes none: leave input_embedders_parameters empty"),
+        (without_embedders, "InputEmbedderParameters makes no tokens: leave input_embedders_parameters empty"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(change, message, tmp_path):

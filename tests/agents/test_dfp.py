@@ -244,7 +244,7 @@ def with_single_transitions(agent: Any) -> None:
 @pytest.mark.parametrize(
     "change, environment, message",
     [
-        (without_scale, Larder, "names 'helth', which is no measurement; did you mean 'health'"),
+        (without_scale, Larder, "names 'helth', which is not a measurement; did you mean 'health'"),
         (with_wrong_scale, Larder, r"scale_measurements_targets\['food'\] is 0; it must be a number above 0"),
         (with_wrong_goal, Larder, r"goal_vector has 1 numbers, but there are 2 measurements \(health, food\)"),
         (with_many_weights, Larder, "future_measurements_weights has 4 numbers, and num_predicted_steps_ahead is 3"),

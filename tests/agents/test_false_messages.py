@@ -160,12 +160,12 @@ def value_learner(tmp_path):
 
 def test_a_message_cannot_count_more_than_it_brings(value_learner):
     value_learner.learner.experience.most_steps_ahead = 32
-    with pytest.raises(CoachError, match="90000 steps in"):
+    with pytest.raises(CoachError, match="counts 90000 steps"):
         value_learner.take_in(message_of(value_learner, steps=90_000))
     report = [RunPhase.TRAIN.name, 1, 1.0, 1.0, {}]
-    with pytest.raises(CoachError, match="50000 episodes that ended in"):
+    with pytest.raises(CoachError, match="50000 episodes that ended in only"):
         value_learner.take_in(message_of(value_learner, about={"reports": [report] * 50_000}))
-    with pytest.raises(CoachError, match="an episode's reward of 'much'"):
+    with pytest.raises(CoachError, match="an episode with a reward of 'much'"):
         value_learner.take_in(message_of(value_learner, about={"reports": [["TRAIN", 1, "much", 1.0, {}]]}))
 
 

@@ -133,7 +133,7 @@ def of_continuous_actions(directory: Any) -> AgentParameters:
 
 def test_continuous_actions_are_judged_too(tmp_path):
     agent = of_continuous_actions(tmp_path)
-    with pytest.raises(CoachError, match="does not judge continuous actions: add an input embedder 'action'"):
+    with pytest.raises(CoachError, match="does not support continuous actions: add an input embedder 'action'"):
         graph(agent, Target, tmp_path)
     discriminator = agent.network_wrappers["discriminator"]
     discriminator.input_embedders_parameters["action"] = InputEmbedderParameters(scheme=EmbedderScheme.Empty)

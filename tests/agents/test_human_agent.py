@@ -71,7 +71,7 @@ def test_what_is_played_is_recorded(player, capsys):
     assert play() == DONE
     assert actions() == [0, 1, 1, 0, 1]
     out = capsys.readouterr().out
-    assert re.search(r"LEFT +left or 1\n +RIGHT +right or 2\n +it waits for you while no key is held", out)
+    assert re.search(r"LEFT +left or 1\n +RIGHT +right or 2\n +the game waits while no key is held", out)
     assert re.search(r"recorded 5 steps: .*replay_buffer\.npz\nplayed 0 episodes, 5 steps in \d+:\d\d\n", out)
     assert "play it back" not in out and "resume" not in out
 

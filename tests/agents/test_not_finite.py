@@ -97,13 +97,13 @@ def test_of_the_environment(end_of_run, what, said):
 
 def test_of_a_filter(end_of_run):
     line = end_of_run("-p", "logarithm.py")
-    assert "that the input filter made of a finite one in step 23 of episode 1 has nan" in line
+    assert "that the input filter computed from finite numbers in step 23 of episode 1 has nan" in line
 
 
 def test_of_the_network(end_of_run):
     changes = "agent_params.network_wrappers['main'].learning_rate=1e30; heatup_steps=EnvironmentSteps(50)"
     line = end_of_run("-p", "CartPole_DQN", "-cp", changes)
-    assert "all that it learned from is finite: try a smaller learning_rate" in line
+    assert "all numbers of the update are finite: try a smaller learning_rate" in line
 
 
 def test_of_an_action(end_of_run):

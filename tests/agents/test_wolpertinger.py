@@ -150,7 +150,7 @@ def changed(**settings: Any) -> Any:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (changed(k=62), "k is 62, and there are 61 actions: choose fewer"),
+        (changed(k=62), "k is 62, and there are 61 actions: choose a smaller k"),
         (changed(use_full_policy_in_target=2), r"algorithm\.use_full_policy_in_target is 2; it must be"),
         (changed(k=0), r"algorithm\.k is 0; it must be a whole number from 1"),
         (changed(action_embedding_width=2), "action_embedding_width is 2, and the actions have 1 coordinates"),

@@ -255,7 +255,7 @@ class TestBoltzmann:
         assert policy.get_control_param() == 1.5
 
     def test_it_needs_a_schedule(self):
-        with pytest.raises(CoachError, match="has no temperature_schedule; set one"):
+        with pytest.raises(CoachError, match="temperature_schedule is not set; set it"):
             Boltzmann(ACTIONS, BoltzmannParameters().temperature_schedule)
 
 

@@ -36,7 +36,7 @@ def dqn():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"rewards": 1.0}, "the rewards 1.0: give one for each step"),
+        ({"rewards": 1.0}, "'rewards' of the recorded steps is 1.0: give a list with one reward for each step"),
         ({"actions": ["a"] * 4}, "the action .* is not a whole number"),
         ({"actions": [0.5, 1, 2, 0]}, "the action 0.5 is not a whole number"),
         ({"actions": [np.nan, 1, 2, 0]}, "the action nan is not a whole number"),

@@ -15,8 +15,9 @@ _NAME, _ELEMENT = "measurements", "accumulated_reward"
 
 
 def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
-    """The observation spaces with the measurement ``accumulated_reward``, which has no bounds. It is the last element
-    of the observation ``measurements``, which is added if the environment has none."""
+    """The observation spaces with the measurement ``accumulated_reward``, which has no bounds. This measurement is the
+    last element of the observation ``measurements``. The observation is added if the environment does not have it.
+    """
     added = VectorObservationSpace(1, measurements_names=[_ELEMENT])
     if _NAME in spaces:
         before = spaces[_NAME]
@@ -30,7 +31,7 @@ def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
 
 
 def with_accumulated_reward(state: StateType, reward: float) -> StateType:
-    """The observations of a state with one more measurement, the last one.
+    """The observations of a state with ``accumulated_reward`` as the last measurement.
 
     :param reward: the sum of the filtered rewards of the episode so far
     """
@@ -39,9 +40,10 @@ def with_accumulated_reward(state: StateType, reward: float) -> StateType:
 
 
 def add_accumulated_rewards(episode: Iterable[Any]) -> None:
-    """Add the measurement to the states of an episode. It is the sum of the filtered rewards before each state.
+    """Add the measurement ``accumulated_reward`` to the states of an episode: the sum of the filtered rewards before
+    each state.
 
-    :param episode: its transitions, in order
+    :param episode: the episode's transitions, in order
     """
     before = 0.0
     for transition in episode:

@@ -32,7 +32,8 @@ class Actor:
     :param output_filter: the output filter with its state of this episode
     :param exploration_policy: the exploration policy with its state of this episode; None until it is built
 
-    :ivar recurrent_states: by network, the recurrent state; only valid while another actor acts
+    :ivar recurrent_states: a dict from the name of a network to its recurrent state; only valid while another actor
+        acts
     :ivar attributes: the attributes of a user's agent that ``episode_attributes`` names; only valid while another actor
         acts
     """
@@ -58,7 +59,7 @@ class Actor:
     def for_another_episode(self) -> Actor:
         """Another actor of the same agent, at the start of an episode.
 
-        :raises CoachError: a filter or the exploration policy cannot be copied
+        :raises CoachError: if a filter or the exploration policy cannot be copied
         """
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         episode = self._agent.episode_class(self._agent.ap.algorithm)
@@ -67,7 +68,7 @@ class Actor:
     def for_evaluation(self) -> Actor:
         """An actor for an evaluation. It does not change the filters and the exploration policy of this actor.
 
-        :raises CoachError: a filter or the exploration policy cannot be copied
+        :raises CoachError: if a filter or the exploration policy cannot be copied
         """
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         return Actor(self._agent, self.episode, *(part.for_evaluation() for part in parts))
@@ -104,7 +105,7 @@ class Actor:
     # an episode
 
     def begin(self) -> None:
-        """Begin an episode. The goal of the level above stays."""
+        """Begin an episode. The goal that the level above has set does not change."""
         agent, before = self._agent, self.episode
         agent.signals.begin_episode(agent.clock.episodes, agent.writes_steps)
         self.episode = agent.episode_class(agent.ap.algorithm)
@@ -122,7 +123,7 @@ class Actor:
         first action on, each answer becomes a transition.
 
         :return: True if the episode is over
-        :raises CoachError: the reward is an array of numbers, also after the filters
+        :raises CoachError: if the reward is an array of numbers, also after the filters
         """
         agent, episode, filtered = self._agent, self.episode, env_response
         if agent.is_in_evaluation:
@@ -135,8 +136,8 @@ class Actor:
             agent.watch.look(env_response, filtered, episode.steps, agent.clock.episodes + 1, action)
         if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
             raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
-                f"combine the numbers in a wrapper of the environment"
+                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one "
+                f"number: combine the numbers in a wrapper of the environment"
             )
         if episode.incoming_goal is not None or agent.ap.algorithm.use_accumulated_reward_as_measurement:
             filtered = self._with_more_observations(filtered)
@@ -167,7 +168,9 @@ class Actor:
         return ended
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
-        """The answer with the observations in use: the goal of the level above, and the accumulated reward."""
+        """The answer with two more observations, if the agent uses them: the goal of the level above, and the
+        accumulated reward.
+        """
         episode, extended = self.episode, copy.copy(filtered)
         if episode.incoming_goal is not None:
             extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
@@ -206,8 +209,9 @@ class Actor:
         return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def _remember_present_state(self) -> None:
-        """Feed the present state to the recurrent network if the choice did not, as for a random action. Without this,
-        the network's memory would miss the step."""
+        """Feed the present state to the recurrent network, if the choice of the action did not do this (a random
+        action). Otherwise the recurrent state would miss this step.
+        """
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
         # the same object: a prediction replaces the state and does not write to it
@@ -216,7 +220,7 @@ class Actor:
             network.predict(agent.prepare_batch_for_inference(state, name))
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record the action that was sent to the environment instead of the chosen one.
+        """Record the action that was sent to the environment instead of the chosen action.
 
         :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
             agent's action space
@@ -224,7 +228,9 @@ class Actor:
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Pursue a goal of the level above. Until the next goal, it is the ``desired_goal`` of the agent's states."""
+        """Pursue a goal of the level above. Until the next goal, this goal is the ``desired_goal`` of the agent's
+        states.
+        """
         # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode
@@ -251,7 +257,9 @@ class Actor:
     # checkpoints and evaluations
 
     def put_aside(self) -> EpisodeInProgress:
-        """The episode with the state of filters, exploration, networks and attributes; ``take_up`` continues it."""
+        """Return the episode with the state of filters, exploration, networks and attributes. ``take_up`` continues the
+        episode.
+        """
         episode = self.episode
         episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
         episode.exploration = self.exploration_policy.episode_state()

@@ -29,7 +29,7 @@ class Actors:
         self._agent = agent
         first: Actor = agent.actor
         self._actors = [first, *(first.for_another_episode() for _ in range(count - 1))]
-        # each actor needs a copy: lists and arrays of the episode must not be shared
+        # each actor needs a copy: actors must not share lists and arrays of an episode
         own = {name: vars(agent)[name] for name in agent.episode_state.names if name in vars(agent)}
         for actor in self._actors[1:]:
             actor.attributes = copy.deepcopy(own)
@@ -79,7 +79,7 @@ class Actors:
             self._actors[index].enter()
 
     def _require_declared(self) -> None:
-        """Refuse a user's agent that has made undeclared attributes while it acted."""
+        """Raise an error if a user's agent has created attributes while it acted, and has not declared them."""
         # the number of attributes rarely changes, and this runs at each change of the actor
         if len(vars(self._agent)) == self._num_attributes:
             return
@@ -112,7 +112,7 @@ class Actors:
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
         """Continue episodes that ``put_aside`` returned.
 
-        :param is_restored: they come from a checkpoint
+        :param is_restored: True if the episodes come from a checkpoint
         """
         self._columns = None
         # in reverse order, so that the agent acts as the first actor at the end
@@ -124,7 +124,7 @@ class Actors:
         """Choose actions for some actors. Feed-forward networks predict for all of them in one call.
 
         :param indices: the numbers of the actors
-        :return: the actions by actor; None for an agent that learns without acting
+        :return: a dict from the actor to its action; the action is None if the agent learns without acting
         """
         agent, indices = self._agent, list(indices)
         if agent.acts_by_networks and not agent.is_recurrent:
@@ -140,24 +140,26 @@ class Actors:
     def ask_together(self, states: dict[int, StateType]) -> None:
         """Predict for all of these states in one call when the next prediction is needed.
 
-        :param states: by actor, as networks see them; an empty dict ends this
+        :param states: a dict from the actor to its state after the filters; an empty dict ends the common predictions
         """
         self._states, self._predictions = states, None
 
     @property
     def are_asked_together(self) -> bool:
-        """True between ``ask_together`` with states and without: ``prediction`` then covers all of these states."""
+        """True after a call of ``ask_together`` with states: ``prediction`` then predicts for all of these states."""
         return bool(self._states)
 
     @property
     def state(self) -> StateType:
-        """The state of the present actor as networks see it."""
+        """The state of the present actor, after the filters."""
         return self._states[self.index]
 
     @property
     def prediction(self) -> Any:
-        """The prediction of the networks for the state of the present actor. The first reading predicts for all."""
+        """The prediction of the networks for the state of the present actor. When it is first read, the networks
+        predict for all actors.
+        """
         if self._predictions is None:
-            # at the first reading, so that random actions of all actors cost no prediction
+            # not earlier: if all actions are random, nothing is predicted
             self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))
         return self._predictions[self.index]

@@ -31,8 +31,9 @@ def state_of(agent: Any) -> dict[str, Any]:
 
 
 def restore(agent: Any, state: dict[str, Any]) -> None:
-    """Continue from a state that ``state_of`` returned, with a new episode. A run that only evaluates restores neither
-    the memory nor unwritten rows."""
+    """Restore a state that ``state_of`` returned, and begin a new episode. A run that only evaluates restores neither
+    the memory nor unwritten rows.
+    """
     _act_as_first(agent)
     for name, network in agent.networks.items():
         network.set_state(state["networks"][name])

@@ -42,7 +42,7 @@ class BatchSource:
 
     def sample(self, updates: int, batch_size: int) -> Batch:
         """Draw the transitions of the next updates: [updates * batch_size], one update after the other."""
-        raise NotImplementedError(f"{type(self).__name__} gives no batches")
+        raise NotImplementedError(f"{type(self).__name__} must define sample")
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The columns of a batch for the learner.
@@ -68,7 +68,8 @@ class BatchSource:
         """
 
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
-        """Receive the values that the update rule gave for a batch. Only a source that ``wants_values`` receives them.
+        """Receive the values that the update rule returned for a batch. Only a source that ``wants_values`` receives
+        them.
 
         :param batch: a batch from ``sample``, for K updates
         :param values: [K, n, ...] by name; see ``Update``
@@ -78,11 +79,13 @@ class BatchSource:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
 
     def get_state(self) -> dict[str, Any]:
-        """State without the memory that a checkpoint needs to continue exactly, as plain data. It may be empty."""
+        """The state that a checkpoint needs to continue exactly, as plain data. It does not include the memory, and may
+        be empty.
+        """
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
 
 
 class MemoryBatches(BatchSource):
@@ -102,7 +105,9 @@ class MemoryBatches(BatchSource):
 
     def sample(self, updates: int, batch_size: int) -> Batch:
         sampled = self._memory.sample(updates * batch_size)
-        return sampled if isinstance(sampled, Batch) else Batch(sampled)  # a user's memory may give transitions
+        return (
+            sampled if isinstance(sampled, Batch) else Batch(sampled)
+        )  # a user's memory may return a list of transitions
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
         """Update the priorities of the transitions. Ignore a user's batch that did not come from the memory."""
@@ -111,7 +116,7 @@ class MemoryBatches(BatchSource):
 
 
 class StepsOfEpisodes(BatchSource):
-    """Base of the sources that draw steps of complete episodes. Each step is equally likely.
+    """Base class of the sources that draw steps of complete episodes. Each step is equally likely.
 
     :param memory: keeps complete episodes in order
     """
@@ -163,14 +168,17 @@ class DataSetPass(BatchSource):
     def sample(self, updates: int, batch_size: int) -> Batch:
         """The next rows.
 
-        :raises CoachError: the data set is empty, or has fewer rows than at the beginning of the epoch
+        :raises CoachError: if the data set is empty, or has fewer rows than at the beginning of the epoch
         """
         missing, taken = updates * batch_size, []
         while missing:
             if self._position == len(self._order):
                 self._begin()
             elif (rows := self._num_rows()) < len(self._order):
-                raise CoachError(f"the data set had {len(self._order)} rows when the epoch began, and now has {rows}")
+                raise CoachError(
+                    f"the data set had {len(self._order)} rows when the epoch began, and now has {rows}: "
+                    f"do not remove rows during an epoch"
+                )
             taken.append(self._order[self._position : self._position + missing])
             self._position += len(taken[-1])
             self._epoch += self._position == len(self._order)
@@ -178,7 +186,9 @@ class DataSetPass(BatchSource):
         return self._rows(np.concatenate(taken))
 
     def updates_left_in_epoch(self, batch_size: int) -> int:
-        """The number of updates that complete the present epoch, at least 1. The last one may begin the next epoch."""
+        """The number of updates that complete the present epoch, at least 1. The last of them may contain the first
+        rows of the next epoch.
+        """
         left = len(self._order) - self._position or self._num_rows()
         return max(1, -(-left // batch_size))
 
@@ -218,7 +228,7 @@ class MixedBatches(BatchSource):
     contain NaN, 0 or None there, and 1 for the importance ``weight``. ``epoch`` counts the epochs of the first source.
 
     :param sources: pairs of a source and its share; the shares add up to 1
-    :raises CoachError: the shares do not add up to 1, or a share is not positive
+    :raises CoachError: if the shares do not add up to 1, or a share is not positive
     """
 
     def __init__(self, sources: Sequence[tuple[BatchSource, float]]):
@@ -229,7 +239,9 @@ class MixedBatches(BatchSource):
         self.gives_many_at_once = all(source.gives_many_at_once for source in self._sources)
         self.wants_errors = any(source.wants_errors for source in self._sources)
         if any(source.wants_values for source in self._sources):
-            raise CoachError("a source that wants the values of the update rule cannot be part of a mixture")
+            raise CoachError(
+                "a source that wants the values of the update rule cannot be part of a mixture: use it alone"
+            )
 
     @property
     def has_rows(self) -> bool:
@@ -243,7 +255,7 @@ class MixedBatches(BatchSource):
     def sample(self, updates: int, batch_size: int) -> Batch:
         """Draw from each source.
 
-        :raises CoachError: a share is less than a row, or the sources have different observations
+        :raises CoachError: if a source's share is less than one row, or the sources have different observations
         """
         # the ends are rounded and not the shares, so that the counts always add up to the batch size
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
@@ -261,10 +273,12 @@ class MixedBatches(BatchSource):
     def rule(self, rule: UpdateRule) -> UpdateRule:
         """The rule, unchanged.
 
-        :raises CoachError: a source changes the rule, for example a source of sequences
+        :raises CoachError: if a source changes the rule, for example a source of sequences
         """
         if any(source.rule(rule) is not rule for source in self._sources):
-            raise CoachError("a mixture takes sources of single transitions, not of sequences")
+            raise CoachError(
+                "a mixture takes sources of single transitions, not of sequences: remove the source of sequences"
+            )
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:

@@ -25,7 +25,7 @@ def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
     """Set the spaces of an agent after its filters, and the goals that it pursues.
 
     :param spaces: the environment's spaces
-    :raises CoachError: the environment lacks the observation of these goals
+    :raises CoachError: if the environment lacks the observation of these goals
     """
     agent.environment_spaces = spaces
     agent.memory_spaces = filtered_spaces(spaces, agent.input_filter, NoInputFilter(), agent.output_filter)
@@ -81,7 +81,7 @@ def _make_update_loop(agent: Any) -> UpdateLoop:
 
 
 def unmet_by_spaces(agent: Any) -> Iterator[str]:
-    """Requirements of the memory of an agent that its spaces do not meet."""
+    """Requirements of an agent's memory that the agent's spaces do not meet."""
     memory, states, actions = agent.memory, agent.memory_spaces.state, agent.memory_spaces.action
     if memory.relabels and agent.is_on_policy:
         yield (
@@ -108,8 +108,9 @@ def unmet_by_spaces(agent: Any) -> Iterator[str]:
 
 
 def unmet_by_contexts(agent: Any) -> Iterator[str]:
-    """Embedders of contexts without the filter that stacks their vectors. The length of a vector does not show if it is
-    a stack."""
+    """A message for each context embedder whose input is not stacked by a filter. The length of a vector does not show
+    if the vector is a stack of observations.
+    """
     for name, network in agent.ap.network_wrappers.items():
         for observation, embedder in network.input_embedders_parameters.items():
             is_vector = isinstance(agent.spaces.state.sub_spaces.get(observation), VectorObservationSpace)
@@ -137,14 +138,14 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
 
 
 def _unmet_by_goals(agent: Any) -> Iterator[str]:
-    """The observation of the goals that a level above gives, if the environment lacks it."""
+    """A message if the environment lacks the observation of the goals that the level above sets."""
     pursued = agent.in_action_space
     if isinstance(pursued, GoalsSpace):
         there = list(agent.environment_spaces.state.sub_spaces)
         if pursued.goal_name not in there:
             yield (
                 f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', but the observations of the "
-                f"environment are {there}"
+                f"environment are {there}: set goal_name of the GoalsSpace to one of them"
             )
 
 
@@ -160,7 +161,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 def _require_passes(agent: Any) -> None:
     """Check that an agent learns in passes over its data if its rows are epochs.
 
-    :raises CoachError: the agent's rows are epochs, but its source of batches makes no passes
+    :raises CoachError: if the agent's rows are epochs, but its source of batches makes no passes
     """
     if agent.batches.epoch is not None:
         return
@@ -187,5 +188,5 @@ def _warn_of_batch_sizes(agent: Any) -> None:
     if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
         screen.warning(
             f"agent '{agent.name}': batch_size of network {others} has no effect; all networks learn from batches of "
-            f"{counts}, batch_size of network '{agent.update_loop.batch_network}'"
+            f"{counts}, the batch_size of network '{agent.update_loop.batch_network}'"
         )

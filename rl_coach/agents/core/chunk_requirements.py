@@ -36,10 +36,10 @@ def require_sound(
     """Check that received experience is consistent in itself and fits the agent's spaces.
 
     :param spaces: the spaces of stored transitions
-    :param stores_episodes: the memory stores whole episodes, so each row must belong to one
+    :param stores_episodes: True if the memory stores whole episodes: each row must then belong to an episode
     :param most_steps_ahead: the number of counted steps that may arrive before their transitions
-    :param has_priorities: each transition must have a first priority; otherwise none may have one
-    :raises CoachError: the experience is not readable or does not fit
+    :param has_priorities: True: each transition must have a first priority. False: no transition may have a priority
+    :raises CoachError: if the experience is not readable or does not fit
     """
     try:
         refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead, has_priorities))
@@ -60,10 +60,10 @@ def _unmet(
     yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities)
     for report in played.reports:
         if report.phase not in (RunPhase.HEATUP, RunPhase.TRAIN) or not is_count(report.length) or not report.length:
-            yield f"an episode of {report.length!r} steps in phase {report.phase}"
+            yield f"the experience has an episode that is not valid: {report.length!r} steps in phase {report.phase}"
         for reward in (report.reward, report.shaped_reward):
             if not is_finite(reward) or np.size(reward) > max(1, spaces.reward.num_elements):
-                yield f"an episode's reward of {str(reward)[:40]!r}"
+                yield f"the experience has an episode with a reward of {str(reward)[:40]!r}, which is not valid"
     if played.columns is not None:
         yield from _unmet_by_columns(played.columns, spaces)
 
@@ -74,25 +74,25 @@ def _unmet_by_counts(
     steps, lengths = played.steps, played.episode_lengths
     rows = 0 if played.columns is None else len(played.columns)
     if not is_count(steps) or not 0 < steps <= rows + most_steps_ahead:
-        yield f"{steps!r} steps in {rows} rows"
+        yield f"the experience counts {steps!r} steps, but the number of its rows is {rows}"
     if not all(is_count(length) and length for length in lengths) or sum(lengths) > rows:
-        yield f"episodes of {str(lengths)[:40]} steps in {rows} rows"
+        yield f"the experience has episodes of {str(lengths)[:40]} steps, which do not fit its {rows} rows"
     if stores_episodes and rows and not sum(lengths) == rows == steps:
-        yield f"{steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
+        yield f"the experience counts {steps} steps, {sum(lengths)} in whole episodes, but has {rows} rows"
     if len(played.segment_starts) not in (0, len(lengths)):
-        yield f"{len(played.segment_starts)} places of {len(lengths)} episodes"
+        yield f"the experience has {len(played.segment_starts)} segment_starts for {len(lengths)} episodes"
     priorities, expected = 0 if played.priorities is None else len(played.priorities), rows if has_priorities else 0
     if priorities != expected:
-        yield f"{priorities} priorities, but the agent needs {expected}"
+        yield f"the experience has {priorities} priorities, but the agent needs {expected}"
     if len(played.reports) > steps:
-        yield f"{len(played.reports)} episodes that ended in {steps} steps"
+        yield f"the experience has {len(played.reports)} episodes that ended in only {steps} steps"
 
 
 def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]:
     observed = spaces.state.sub_spaces
     for state in (columns.state_columns, columns.next_state_columns):
         if state.keys() != observed.keys():
-            yield f"observations {sorted(state)}, but the agent has {sorted(observed)}"
+            yield f"the experience has the observations {sorted(state)}, but the agent has {sorted(observed)}"
         for name, column in state.items():
             shape = column.observation_shape if isinstance(column, FrameStacks) else column.shape[1:]
             if shape != (expected := tuple(map(int, observed[name].shape))):
@@ -101,11 +101,11 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
                 yield f"observation '{name}' is {misfit.text}"
     rewards = columns.reward_column
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
-        yield f"rewards of shape {rewards.shape[1:]}"
+        yield f"the experience has rewards of shape {rewards.shape[1:]}, unlike the environment's rewards"
     if columns.n_step_column is not None and not np.all(columns.n_step_column >= 1):
-        yield "rewards that are sums over 0 steps"
+        yield "the experience has rewards that are sums over 0 steps"
     if columns.return_column is not None and not is_finite(np.ma.compressed(columns.return_column)):
-        yield "returns that are not finite"
+        yield "the experience has returns that are not finite"
     yield from _unmet_by_actions(columns.action_column, spaces)
     yield from _unmet_by_info(columns.info_columns)
 
@@ -114,20 +114,20 @@ def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator
     space: Any = spaces.action
     if isinstance(space, BoxActionSpace):
         if actions.shape[1:] not in ((), tuple(space.shape)):
-            yield f"actions of shape {actions.shape[1:]}"
+            yield f"the experience has actions of shape {actions.shape[1:]}, unlike the action space"
         if not np.isfinite(actions).all():
-            yield "actions that are not finite"
+            yield "the experience has actions that are not finite"
     elif (misfit := first_misfit(space, actions)) is not None:
-        yield f"an action {misfit.text}"
+        yield f"the experience has an action {misfit.text}"
 
 
 def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
     if len(info) > _MOST_INFO_COLUMNS:
-        yield f"{len(info)} columns of info"
+        yield f"the experience has {len(info)} columns of info, more than the limit"
     for name, column in info.items():
         values = np.ma.compressed(column) if isinstance(column, np.ma.MaskedArray) else column
         # updates read these columns, and one NaN would spoil the weights
         if name.startswith(_LEARNED_FROM) and not is_finite(values):
             yield f"info '{name}' is not finite"
         if column.nbytes // len(column) > _MOST_INFO_BYTES:
-            yield f"info '{name}' has {column.nbytes // len(column):,} bytes in each row"
+            yield f"info '{name}' has {column.nbytes // len(column):,} bytes in each row, more than the limit"

@@ -8,7 +8,7 @@ from typing import Callable
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TrainingSteps
 
-# updates; calls of more updates are fast enough to end where targets are due
+# number of updates; for longer periods, a call can end where targets are due and is still fast
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
 
@@ -25,7 +25,8 @@ class TrainingClock:
     :ivar steps: environment steps of heatup and training so far
     :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
-    :ivar minibatches: updates on minibatches by an agent that learns in epochs; there, ``updates`` counts a phase as 1
+    :ivar minibatches: number of minibatch updates of an agent that learns in epochs. For this agent, ``updates`` counts
+        a training phase as 1
     :ivar steps_at_once: environment steps that are counted together: the copies of the environment that step at once,
         or the steps of the largest chunk
     :ivar last_phase: the count of steps, or of episodes, at the last training phase
@@ -46,7 +47,7 @@ class TrainingClock:
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
         """True if enough steps or episodes were played since the last training phase.
 
-        :param in_episode: True while an episode is in progress that a phase must wait for; called only if the
+        :param in_episode: returns True while a training phase must wait for an episode in progress; called only if the
             algorithm acts for full episodes
         """
         period = self._algorithm.num_consecutive_playing_steps
@@ -59,7 +60,7 @@ class TrainingClock:
         """Begin the training phases that are due, and measure the next period from here. If several steps are counted
         at once, several phases can be due.
 
-        :param updates_left: the most updates that the run still wants, None for no limit
+        :param updates_left: the largest number of updates that the run may still make; None for no limit
         :return: the number of updates of all these phases
         """
         period, phases = self._algorithm.num_consecutive_playing_steps, 1
@@ -102,7 +103,9 @@ class TrainingClock:
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """For each of the next updates, True if targets are updated after it. None if they are updated after each."""
+        """For each of the next updates, True if targets are updated after it. None if targets are updated after each
+        update.
+        """
         if not self._updates_targets_within_calls:
             return None
         period = self.target_period.num_steps
@@ -110,8 +113,8 @@ class TrainingClock:
         return [number % period == 0 for number in range(first, first + updates)]
 
     def updates_before_targets(self, updates: int) -> tuple[int, bool]:
-        """The number of updates that one compiled call can make, and True if the call updates the targets too. If it is
-        False, the call ends where targets are due.
+        """The number of updates that one compiled call can make, at most ``updates``; and True if the call also updates
+        the targets. Otherwise the call ends when targets are due, and the caller updates them.
 
         :param updates: the number of updates wanted
         """
@@ -134,14 +137,14 @@ class TrainingClock:
             now = self.episodes if isinstance(period, EnvironmentEpisodes) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
-        # a call may have made some updates after the one that was followed by an update of the targets
+        # a call may have made more updates after its last update of the targets
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0
         self.last_target_update = now - passed
         return True
 
     @property
     def optimizer_steps(self) -> int:
-        """Steps of the optimizers so far: each minibatch counts."""
+        """The number of optimizer steps so far; each minibatch is one step."""
         return self.minibatches or self.updates
 
     def get_state(self) -> dict[str, int]:
@@ -153,6 +156,6 @@ class TrainingClock:
         }
 
     def set_state(self, state: dict[str, int]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.last_phase, self.last_target_update = state["last_phase"], state["last_target_update"]
         self.minibatches = state.get("minibatches", 0)

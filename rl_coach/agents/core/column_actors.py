@@ -167,18 +167,18 @@ class ColumnActors:
         """Process the answers of all copies: filter them, store the transitions, and close the episodes that ended.
 
         :return: [E] the actors with an episode that ended
-        :raises CoachError: a reward is an array of numbers
+        :raises CoachError: if a reward is an array of numbers
         """
         agent, rewards = self._agent, step.rewards
         if rewards.ndim != 1:
             raise CoachError(
-                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one: combine "
-                f"them in a wrapper of the environment"
+                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one "
+                f"number: combine the numbers in a wrapper of the environment"
             )
         next_states, shaped = self._filtered(step.states), rewards
         for reward_filter in agent.input_filter.reward_filters.values():
             shaped = reward_filter.filter(shaped, True)
-        # one test for all copies; only a failure pays for the search copy by copy
+        # one test for all copies; the copies are searched one by one only if it fails
         if not agent.watch.is_finite(next_states, shaped):
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
@@ -228,7 +228,7 @@ class ColumnActors:
         return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
 
     def _look_closer(self, step: StepColumns, next_states: Columns, shaped: np.ndarray) -> None:
-        """Find the copy of the environment that gave the first number that is not finite."""
+        """Find the first copy of the environment with a number that is not finite."""
         agent = self._agent
         for index in range(self._num_actors):
             before, after = (
@@ -248,7 +248,9 @@ class ColumnActors:
 
 
 def override_that_keeps_off(agent: Any) -> str | None:
-    """The first of a user's overrides that acting in columns would skip, as ``Class.method``; None if it skips none."""
+    """The name, as ``Class.method``, of a user's override that acting in columns would not call; None if all are
+    called.
+    """
     if (override := why_not_on_fast_path(agent, ALLOWED["columns"])) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)
@@ -258,8 +260,8 @@ def override_that_keeps_off(agent: Any) -> str | None:
 
 
 def why_not_in_columns(agent: Any) -> str | None:
-    """The reason why an agent must act in its copies one after the other; None if it can act in columns. Overrides of
-    users are not checked here, see ``override_that_keeps_off``.
+    """The reason why an agent must act in its copies one after the other; None if it can act in columns. This function
+    does not check overrides of users: see ``override_that_keeps_off``.
     """
     algorithm, exploration = agent.ap.algorithm, agent.exploration_policy
     if algorithm.num_consecutive_playing_steps.num_steps == 0:
@@ -268,7 +270,7 @@ def why_not_in_columns(agent: Any) -> str | None:
         return f"{type(agent).__name__} chooses one action at a time"
     if not chooses_in_columns(exploration):
         return f"{type(exploration).__name__} chooses one action at a time"
-    # On-policy agents cut the episodes in progress instead. Others would have to wait for each copy.
+    # On-policy agents cut the episodes in progress, and need not wait for ends. Other agents would wait for each copy.
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         return "training phases wait for the end of an episode"
     if agent.is_recurrent:

@@ -59,7 +59,7 @@ def epsilon_greedy(ops: Any, random: Any, values: Callable[[Networks, Arrays], A
     """Epsilon-greedy actions, with the same probabilities as in ``EGreedy``: with probability epsilon a random possible
     action, otherwise one of the best actions.
 
-    :param values: the values [N, A] in states as networks see them
+    :param values: returns the values [N, A] in states after the filters
     :param mask_name: the observation that masks impossible actions; None if all are possible
     """
 
@@ -89,8 +89,8 @@ def additive_noise(
 
     The level is the standard deviation of the noise in each copy of the environment.
 
-    :param policy: the actions [N, D] in states as networks see them
-    :param is_share_of_range: the level is a share of the range of the space, not absolute
+    :param policy: returns the actions [N, D] in states after the filters
+    :param is_share_of_range: True: the level is a fraction of the space's range. False: the level is absolute
     """
     low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
     unit = high - low if is_share_of_range else np.ones_like(low)
@@ -134,7 +134,7 @@ def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, 
     """[steps, num_copies] float32, the values of a schedule in the next steps. Each step of each copy advances the
     schedule by one.
 
-    :param ahead: environment steps that are planned already but not yet counted by the schedule
+    :param ahead: number of environment steps that are planned but not yet counted by the schedule
     :param advances: False if the schedule does not advance, as in heatup
     """
     if not advances:
@@ -148,8 +148,8 @@ def why_exploration_is_not_compiled(parameters: AgentParameters, actions: Action
 
     :param parameters: the agent's parameters
     :param actions: the environment's action space
-    :param kinds: the supported parameter classes; subclasses of them are not supported, because they may override
-        anything
+    :param kinds: the supported parameter classes; subclasses of them are not supported, because they may override any
+        method
     """
     exploration = fitting_exploration(parameters.exploration, actions)
     return None if type(exploration) in kinds else f"{type(exploration).__name__} has no compiled form"

@@ -1,4 +1,4 @@
-"""The base of the parts of agents in compiled loops, and the columns of steps that they keep."""
+"""The base class of agents' parts in compiled loops, and the columns of steps that these parts keep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_OBSERVATIONS = ("states", "next_states")
 
 
 class CompiledPart:
-    """Base of the parts of agents in compiled loops.
+    """Base class of agents' parts in compiled loops.
 
     :param agent: the agent; its networks exist already
     :param random: the framework's random functions, with the names of ``jax.random``
@@ -59,7 +59,8 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
 def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
     """The columns with a step written to their rows at ``position``.
 
-    :param columns: ``with_step`` only writes and returns the fields of ``PlayedStep`` among them
+    :param columns: the columns before the step. Only columns with the name of a field of ``PlayedStep`` are written and
+        returned
     """
 
     def written(column: Any, row: Any) -> Any:
@@ -74,7 +75,9 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
 
 
 def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
-    """The reason why an agent that learns from single steps has no compiled loop: a recurrent network; or None."""
+    """A message if an agent that learns from single steps has a recurrent network and thus no compiled loop; otherwise
+    None.
+    """
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
-    return "its network is recurrent, which only ClippedPPO's can be" if is_recurrent else None
+    return "its network is recurrent, and only ClippedPPO supports recurrent networks" if is_recurrent else None

@@ -1,5 +1,7 @@
-"""The part of PPO, A2C and PQN in a compiled loop. Each phase plays with fixed networks and then learns in epochs of
-minibatches, as ``EpochLearning`` does."""
+"""The part of PPO, A2C and PQN in a compiled loop. In each phase, these agents play with fixed networks and then learn
+in epochs of minibatches, as ``EpochLearning`` does. In this module, a phase is a training phase with the steps that it
+learns from.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
 class PlayedPhase(NamedTuple):
     """The T steps of N copies of an environment that a phase learns from.
 
-    :param states: [T N, ...] by name, as networks see them
-    :param next_states: [T N, ...] by name, as networks see them
+    :param states: [T N, ...] by name, after the filters
+    :param next_states: [T N, ...] by name, after the filters
     :param actions: [T N, ...]
     :param rewards: [T, N], filtered
     :param terminated: [T, N] bool
@@ -77,7 +79,9 @@ class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The rule's columns [T N, ...] besides states, actions and weights; and the arrays to log."""
+        """The columns [T N, ...] that the rule needs in addition to states, actions and weights; and the arrays
+        to log.
+        """
 
 
 @dataclass(frozen=True)
@@ -107,8 +111,9 @@ class PolicyInEpochs:
     :param evaluation_deviation: standard deviation of the noise of continuous actions in evaluations, [D] or a number;
         None for discrete actions
     :param estimate: estimates advantages and returns
-    :param behaviour: makes the rule's columns about the policy that played from the critic's values [B] and the log
-        probabilities of the actions [B]. With it, advantages are normalized. None for a rule without such columns
+    :param behaviour: computes the rule's columns about the policy that played, from the critic's values [B] and the log
+        probabilities of the actions [B]. With ``behaviour``, advantages are normalized. None for a rule without such
+        columns
     """
 
     def __init__(
@@ -175,7 +180,7 @@ class ValuesInEpochs(ActsWithoutState):
 
     :param ops: array operations with the names of ``keras.ops``
     :param exploration: chooses actions
-    :param values: the values [B] of the best actions in states as networks see them
+    :param values: returns the values [B] of the best actions in states after the filters
     :param estimate: estimates the returns
     """
 
@@ -200,13 +205,13 @@ class ValuesInEpochs(ActsWithoutState):
 
 
 class CompiledEpochs(CompiledPart):
-    """A ``CompiledAgent`` that learns in epochs; see the module.
+    """A ``CompiledAgent`` that learns in epochs; see the docstring of the module.
 
     :param agent: the agent; its networks exist already
     :param random: the framework's random functions, with the names of ``jax.random``
     :param num_copies: N, the number of copies of the environment
     :param algorithm: chooses actions, and makes the columns of the update rule
-    :param signals: the signals that record the algorithm's logged arrays, by the name of the array
+    :param signals: a dict from the name of a logged array to the signal that records this array
     :param scalars: returns the scalars of the rule for a phase, from the number of environment steps that are planned
         but not yet counted
     """
@@ -264,7 +269,8 @@ class CompiledEpochs(CompiledPart):
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns [T N, ...] of the steps of a phase without weights. They equal the columns of the ordinary path.
+        """The columns [T N, ...] of the steps of a phase, except the weights. They equal the columns of the ordinary
+        path.
 
         :return: the columns; the arrays to log; the updated statistics of the pre-network filters
         """
@@ -286,7 +292,7 @@ class CompiledEpochs(CompiledPart):
         return {**columns, "actions": actions, **own}, shown, statistics
 
     def _with_moved_targets(self, state: State, phase: Phase) -> State:
-        """Targets move before the updates, as in ``EpochLearning``."""
+        """Update the target networks before the updates of the phase, as ``EpochLearning`` does."""
         step, ops = self._learner.step, self._ops
         rates = {name: self._target_rate for name, own in state.items() if "target_weights" in own}
         moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))
@@ -353,8 +359,8 @@ def why_epochs_are_not_compiled(
 
     :param parameters: the agent's parameters
     :param num_copies: the number of copies of the environment
-    :param heats_up: the run begins with a heatup
-    :param learns_sequences: the agent can learn from sequences, so its network may be recurrent
+    :param heats_up: True if the run begins with a heatup
+    :param learns_sequences: True if the agent can learn from sequences, so that its network may be recurrent
     """
     if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not
@@ -364,7 +370,9 @@ def why_epochs_are_not_compiled(
         return "num_consecutive_playing_steps is not in EnvironmentSteps"
     # All copies step together, so a phase can end only after a step of all of them.
     if period.num_steps < 1 or period.num_steps % num_copies:
-        return f"num_consecutive_playing_steps ({period.num_steps}) is no multiple of {num_copies} environments"
+        return (
+            f"num_consecutive_playing_steps ({period.num_steps}) is not a multiple of num_environments ({num_copies})"
+        )
     if algorithm.num_consecutive_training_steps != 1:
         return "num_consecutive_training_steps is not 1"
     # The number of updates is planned before the phase, and cannot depend on its results.

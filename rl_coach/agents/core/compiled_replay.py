@@ -30,7 +30,7 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
 class CompiledReplay(CompiledPart):
-    """A ``CompiledAgent`` with uniform replay; see the module.
+    """A ``CompiledAgent`` with uniform replay; see the docstring of the module.
 
     :param agent: the agent; its networks exist already
     :param random: the framework's random functions, with the names of ``jax.random``
@@ -94,7 +94,7 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of uniformly drawn rows, with the same columns as ``Agent.learning_columns``.
+        """Columns [K, B, ...] of uniformly drawn rows. They are the columns of ``Agent.learning_columns``.
 
         :return: the columns, and the updated statistics of the pre-network filters
         """
@@ -180,7 +180,7 @@ def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, lea
     """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
 
     :param num_copies: the number of copies of the environment
-    :param learns_one_by_one: the agent's attribute; see ``Agent``
+    :param learns_one_by_one: True if each update is a separate call, as in ``Agent``
     """
     # A compiled call draws all batches of a phase before its first update.
     if learns_one_by_one:

@@ -44,7 +44,7 @@ def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
 
 
 def by_copies(ops: Any, column: Any) -> Any:
-    """[N T, ...] from a column [T, N, ...]: all steps of the first copy, then all steps of the second."""
+    """Reorder a column [T, N, ...] to [N T, ...]: all steps of the first copy, then all steps of the second."""
     return ops.reshape(ops.swapaxes(column, 0, 1), (-1, *column.shape[2:]))
 
 
@@ -60,7 +60,9 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
         self._length = sequence_length
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """Evaluate with the network unrolled as in learning: each sequence starts from its stored recurrent state."""
+        """The same results as in ``PolicyInEpochs``. The network is unrolled as in learning: each sequence starts from
+        its stored recurrent state.
+        """
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 
@@ -135,8 +137,9 @@ class CompiledSequences(CompiledEpochs):
         return Minibatches(self._settings.epochs * per_epoch, scalars, rows)
 
     def _orders_of(self, key: Any, count: Any) -> Any:
-        """[E, N T] int32, for each epoch a random order of the numbers below ``count``, followed by the other numbers
-        up to N T, which stand for no sequence."""
+        """[E, N T] int32: for each epoch, the numbers below ``count`` in random order, and then the other numbers up to
+        N T. The other numbers stand for no sequence.
+        """
         ops, orders = self._ops, self._orders(key)
         # a uniform order of all numbers also gives a uniform order of the numbers below count
         places = ops.arange(self._rows)
@@ -146,7 +149,7 @@ class CompiledSequences(CompiledEpochs):
     def _rows_of(self, sequences: PlayedSequences, chosen: Any, is_there: Any) -> tuple[Any, Any]:
         """The rows and weights of a minibatch; see ``Minibatches.rows``.
 
-        :param chosen: [S], the numbers of its sequences
+        :param chosen: [S], the numbers of the minibatch's sequences
         :param is_there: [S] bool, False for padding
         """
         ops = self._ops

@@ -30,7 +30,7 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
 
 
 class ContextReplay(StepsOfEpisodes):
-    """Contexts from the complete episodes of a memory. Each step is equally likely to be the first one.
+    """Contexts from the complete episodes of a memory. Each step is equally likely to be the first step of a context.
 
     :param memory: keeps complete episodes in order
     :param length: K, the steps of a context

@@ -29,12 +29,13 @@ Columns = Mapping[str, np.ndarray]
 class Novelty:
     """The novelty of observations: the prediction error of a network that learns the output of a constant network.
 
-    :param networks: has ``predictor`` and ``constant``
-    :param spaces: the spaces of observations as networks see them
+    :param networks: a dict with the networks ``predictor`` and ``constant``
+    :param spaces: the spaces of observations after the filters
 
-    :ivar names: the observations that count
+    :ivar names: the names of the observations whose novelty is measured
     :ivar observations: statistics of each observation; both networks see it normalized and clipped to -5 and 5
-    :ivar returns: statistics of the discounted sums of novelty; novelty is divided by their deviation
+    :ivar returns: statistics of the discounted sums of novelty; novelty is divided by the standard deviation of these
+        sums
     """
 
     def __init__(self, networks: Mapping[str, NetworkWrapper], spaces: SpacesDefinition):
@@ -51,7 +52,7 @@ class Novelty:
         return {name: statistics.normalize(states[name]) for name, statistics in self.observations.items()}
 
     def of(self, inputs: Columns) -> np.ndarray:
-        """[B], the mean squared error of the predictor. :param inputs: the result of ``inputs``"""
+        """The novelty [B]: mean squared error of the predictor. :param inputs: the result of ``inputs``"""
         known, predicted = (one.online_network.predict(dict(inputs)) for one in (self._constant, self._predictor))
         return np.mean(np.square(known - predicted), axis=1)
 
@@ -65,7 +66,7 @@ class Novelty:
 
         :param novelty: [T] in order of time
         :param actors: [T] int, the actor of each step
-        :param discount: of the returns
+        :param discount: the discount of the returns
         """
         returns = np.zeros((len(novelty), 1))
         for row, (actor, reward) in enumerate(zip(actors.tolist(), novelty.tolist())):
@@ -74,17 +75,17 @@ class Novelty:
 
     @property
     def scale(self) -> float:
-        """1 / the deviation of the returns of novelty."""
+        """1 / the standard deviation of the discounted sums of novelty."""
         return 1.0 / float(self.returns.std[0])
 
     def get_state(self) -> dict[str, Any]:
-        """The statistics. The agent's networks are not part of it."""
+        """The statistics. The state does not include the agent's networks."""
         latest = np.array([self._latest.get(actor, 0.0) for actor in range(1 + max(self._latest, default=-1))])
         observations = {name: one.get_state() for name, one in self.observations.items()}
         return {"observations": observations, "returns": self.returns.get_state(), "latest": latest}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from ``get_state``."""
+        """Restore a state that ``get_state`` returned."""
         for name, one in self.observations.items():
             one.set_state(state["observations"][name])
         self.returns.set_state(state["returns"])
@@ -92,14 +93,14 @@ class Novelty:
 
 
 class Curiosity(Novelty):
-    """Intrinsic rewards of an agent. It watches each step that is played for training, and updates its statistics after
-    every 128 steps.
+    """Intrinsic rewards of an agent. A ``Curiosity`` receives each step that is played for training, and updates its
+    statistics after every 128 steps.
 
     :param parameters: the settings
-    :param networks: has ``predictor`` and ``constant``
-    :param spaces: the spaces of observations as networks see them
+    :param networks: a dict with the networks ``predictor`` and ``constant``
+    :param spaces: the spaces of observations after the filters
     :param filters: the pre-network filter
-    :param rng: draws the rows that teach the predictor
+    :param rng: draws the rows that the predictor learns from
     :param signal: records intrinsic rewards
     """
 
@@ -114,7 +115,7 @@ class Curiosity(Novelty):
         self._num_seen = 0
 
     def see(self, next_states: Columns, actors: np.ndarray) -> None:
-        """Watch a step of some actors.
+        """Receive a step of some actors.
 
         :param next_states: [K, ...] by name; the arrays must not change afterwards
         :param actors: [K] int
@@ -125,7 +126,7 @@ class Curiosity(Novelty):
             self._take_seen()
 
     def see_one(self, transition: Transition, actor: int) -> None:
-        """Watch a step of one actor."""
+        """Receive a step of one actor."""
         state: Any = transition.next_state
         self.see({name: np.asarray(state[name])[None] for name in self.names}, np.array([actor]))
 
@@ -137,12 +138,12 @@ class Curiosity(Novelty):
         self._seen, self._num_seen = [], 0
 
     def _joined(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        # in the order of a checkpoint's arrays: sums of arrays in another order differ in the last bit
+        # with the memory layout of a checkpoint's arrays: sums over another layout differ in the last bit
         states = {name: np.ascontiguousarray(np.concatenate([s[name] for s, _ in self._seen])) for name in self.names}
         return states, np.concatenate([actors for _, actors in self._seen])
 
     def columns(self, next_states: Columns) -> dict[str, np.ndarray]:
-        """The columns of ``predictor_rule``. :param next_states: [B, ...] by name, as networks see them"""
+        """The columns of ``predictor_rule``. :param next_states: [B, ...] by name, after the filters"""
         # the first update may come before 128 steps: without statistics, rewards have no scale
         if not self.returns.n and self._seen:
             self._take_seen()
@@ -217,8 +218,9 @@ class CuriousBatches(BatchSource):
 
 
 def add_networks(agent: Any) -> None:
-    """Add the predictor and the constant network to the settings of a curious agent. Its other networks choose
-    actions."""
+    """Add the predictor and the constant network to the settings of a curious agent. The agent's other networks choose
+    actions.
+    """
     if agent.ap.curiosity is None:
         return
     others = [name for name in agent.ap.network_wrappers if name not in (PREDICTOR, CONSTANT)]
@@ -229,9 +231,9 @@ def add_networks(agent: Any) -> None:
 
 
 def make_curious(agent: Any) -> None:
-    """Add curiosity to an agent, if its parameters ask for it. Its networks and its source of batches exist.
+    """Add curiosity to an agent, if its parameters ask for it. The agent's networks and source of batches must exist.
 
-    :raises CoachError: its batches are sequences
+    :raises CoachError: if the agent's batches are sequences
     """
     if agent.ap.curiosity is None:
         return

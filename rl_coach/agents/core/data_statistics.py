@@ -16,8 +16,8 @@ _ROWS_AT_ONCE = 1024
 
 
 def learn_statistics_of(memory: Memory, filters: InputFilter) -> bool:
-    """Compute the statistics of filters from all stored states and rewards. A normalized observation is then
-    (s - mean) / (deviation + 0.001) (Fujimoto and Gu 2021, "A Minimalist Approach to Offline Reinforcement Learning",
+    """Compute the statistics of filters from all stored states and rewards. A normalized observation is then (s - mean)
+    / (standard deviation + 0.001) (Fujimoto and Gu 2021, "A Minimalist Approach to Offline Reinforcement Learning",
     section 4).
 
     :return: True if there are filters with statistics

@@ -44,7 +44,7 @@ class EpisodeInProgress:
 
     :ivar curr_state: the observations to act on, filtered
     :ivar incoming_goal: the goal that the level above set, if there is one
-    :ivar is_tested: the agent pursues this goal without exploration; see ``Directive``
+    :ivar is_tested: True if the agent pursues this goal without exploration; see ``Directive``
     :ivar last_action_info: the last action, as the agent chose it
     :ivar acted_from: the recurrent network's state before the last action, if it is stored with each step
     :ivar buffer: the transitions so far, or since the last cut
@@ -125,7 +125,7 @@ def new_buffer(algorithm: AlgorithmParameters) -> Episode:
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
 
 
-# A checkpoint names the class, so the second name stays at the place of the class in the first release with it.
+# Checkpoints contain these names, so they do not change. The second name has the class's module in earlier releases.
 _NAMES = {EpisodeInProgress: "EpisodeInProgress", SegmentedEpisode: "rl_coach.agents.episode:SegmentedEpisode"}
 
 

@@ -58,15 +58,15 @@ class EpisodeAttributes:
     def require_for_copies(self) -> None:
         """Make sure that the agent can act in several episodes at once.
 
-        :raises CoachError: the agent does not declare its attributes of the episode
+        :raises CoachError: if the agent does not declare its attributes of the episode
         """
         if not self.are_declared or (self._agent.episode_attributes is None and self._may_keep_attributes()):
             raise self._unknown()
 
     def require_declared(self, made: Iterable[str]) -> None:
-        """Make sure that attributes which a user's agent made while it acted in several copies are declared.
+        """Check that a user's agent declares all attributes that it created while it acted in several copies.
 
-        :raises CoachError: an attribute is not declared
+        :raises CoachError: if an attribute is not declared
         """
         agent = self._agent
         if users_classes(type(agent)) and agent.episode_attributes is None and not set(made) <= set(agent.counters):

@@ -26,7 +26,7 @@ Columns = dict[str, np.ndarray]
 class EpochLearning(PhaseLearning):
     """Plays for a period with one policy, then makes several epochs of minibatch updates on the steps of this period.
 
-    A phase counts as one training step, whatever its number of minibatches.
+    A training phase counts as one training step, for any number of minibatches.
 
     :param agent: the agent; its rule has the signals that ``_NAMES_IN_LINES`` lists
     :param policy: the network of the policy
@@ -98,8 +98,8 @@ class EpochLearning(PhaseLearning):
         :param epochs: number of epochs to make
         :param most: number of epochs that the call is compiled for; ``epochs`` by default
         :param size: rows of a minibatch; the ``batch_size`` of the settings by default
-        :param alone: the one network that learns and its signals, as for ``UpdateLoop.update_alone``; by default all
-            networks learn
+        :param alone: arguments of ``UpdateLoop.update_alone``: the only network that learns, and its signals. By
+            default all networks learn
         :return: the mean loss
         """
         how = self.minibatches(columns, epochs, most or epochs, size or self._update_loop.batch_size)
@@ -186,11 +186,11 @@ def estimates(
 
 
 def streams(batch: Batch, of_one_actor: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The steps of a batch in order of time, actor by actor. If actors act one after the other, their episodes are not
-    in order, so each episode is a stream.
+    """Divide the steps of a batch into streams, each in order of time. A stream has all steps of one actor. If actors
+    act one after the other, a batch does not say which actor played an episode, so each episode is a stream.
 
-    :param of_one_actor: the batch has the steps of one actor in order, unless it is a ``RolloutBatch``
-    :return: [N] the rows; [S] the places of the last step of each stream among them
+    :param of_one_actor: True if all steps of the batch come from one actor; not used for a ``RolloutBatch``
+    :return: [N], the rows, stream by stream; and [S], the index of each stream's last step in this array
     """
     if not isinstance(batch, RolloutBatch):
         return np.arange(len(batch)), np.array([len(batch) - 1]) if of_one_actor else last_rows(batch)

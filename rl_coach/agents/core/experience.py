@@ -32,7 +32,7 @@ class EnvironmentProgress:
     """Steps and episodes of an environment since the last report to the trainer.
 
     :param steps: steps of the environment, of all agents together
-    :param rewards: the run's reward of each episode that ended in these steps
+    :param rewards: the reward that the run reports for each episode that ended in these steps
     """
 
     steps: int = 0
@@ -48,7 +48,8 @@ class ExperienceChunk:
         message
     :param columns: the transitions [N, ...]; None if the steps are only counted
     :param reports: the episodes that ended
-    :param filters: statistics that the agent's filters have gathered since the last message, by the agent's attribute
+    :param filters: statistics that the agent's filters have gathered since the last message; the keys are the agent's
+        attributes with the filters
     :param segment_starts: for each episode, the data besides transitions that the agent needs to learn from it; empty
         if the agent needs none
     :param priorities: [N] the first priorities of the transitions; None if the playing process sends none
@@ -73,7 +74,7 @@ class Experience:
 
     :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
         arrive; it is the number of steps that the other process collects for one message
-    :ivar remembers_action_info: the probabilities and values from the choice of the action are stored with each
+    :ivar remembers_action_info: True if the probabilities and values from the choice of the action are stored with each
         transition
     :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
         None if this process learns
@@ -108,10 +109,10 @@ class Experience:
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
             (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``; or a list of them
-        :param input_filter: applied to values that are recorded raw
-        :param output_filter: turns the environment's actions, which Minari's data sets hold, into the agent's actions
+        :param input_filter: applied to values that were recorded before filtering
+        :param output_filter: converts the environment's actions (in Minari's data sets) to the agent's actions
         :param spaces: the spaces of stored transitions
-        :raises CoachError: the data do not exist, or a value does not belong to its space
+        :raises CoachError: if the data do not exist, or a value does not belong to its space
         """
         for source in force_list(recorded):
             self._load(data_set_files.named(source), input_filter, output_filter, spaces)
@@ -143,7 +144,8 @@ class Experience:
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
         """Store complete episodes that another agent has played. The returns use this agent's discount and settings.
 
-        :param input_filter: applied to raw episodes, with statistics from all of them; None if they are filtered
+        :param input_filter: filters the episodes, with statistics from all of them; None if the episodes are already
+            filtered
         """
         played = [episode.transitions for episode in episodes]
         for transitions in played if input_filter is None else filter_recorded(played, input_filter):
@@ -190,7 +192,7 @@ class Experience:
 
     @property
     def stores_infos(self) -> bool:
-        """True if ``add_columns`` keeps the environment's infos. A rollout is learned from once and needs no infos."""
+        """True if ``add_columns`` keeps the environment's infos. A rollout needs no infos."""
         return self.rollout is None
 
     def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
@@ -206,7 +208,7 @@ class Experience:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The transitions and the episodes that are stored, by the names of their columns."""
+        """The numbers of stored transitions and episodes, by the names of their CSV columns."""
         transitions, episodes = self._memory.num_transitions(), self._memory.length()
         if self.rollout is not None:
             transitions, episodes = transitions + len(self.rollout), episodes + self.rollout.num_episodes
@@ -247,8 +249,8 @@ class Experience:
         return None if is_empty else total
 
     def cut(self, episode: EpisodeInProgress, recurrent_state: Mapping[str, np.ndarray]) -> None:
-        """Store the steps so far as a truncated episode; later steps become a separate episode. Agents use this if they
-        learn before the episodes in all copies of the environment have ended.
+        """Store the steps so far as a truncated episode; later steps form a separate episode. Agents that learn before
+        all episodes have ended use this method.
 
         :param recurrent_state: the present state of the agent's recurrent network; empty without such a network
         """
@@ -273,7 +275,7 @@ class Experience:
     def _compute_returns(self, buffer: Episode) -> float:
         """Set the returns and the n-step rewards of the transitions.
 
-        :return: the discounted sum of all rewards in the buffer, whatever ``n_step`` is
+        :return: the discounted sum of all rewards in the buffer, for any ``n_step``
         """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward
@@ -297,16 +299,18 @@ class Experience:
             self._store(buffer.transitions)
 
     def go_on_with(self, episode: EpisodeInProgress) -> None:
-        """Continue an episode of a checkpoint."""
+        """Prepare the memory to continue an episode from a checkpoint."""
         if not self._stores_whole_episodes:
             # the next stacks share frames with the present state; the memory must store each frame only once
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store experience from another process and add its statistics to the filters: both or neither.
+        """Store experience from another process, and add its statistics to the filters. After an error, neither is
+        changed.
 
         :param filters: the filters that gather statistics, by name
-        :raises CoachError: the columns of the experience differ from the memory's columns; the agent is unchanged then
+        :raises CoachError: if the columns of the experience differ from the memory's columns; the agent is unchanged
+            then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
@@ -326,7 +330,9 @@ class Experience:
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
-    """[A, K] the choices of each recorded action; None if the agent's actions have no parts, as the recorded ones."""
+    """[A, K], the K parts of each of the A recorded actions, if only the agent's actions are split into parts;
+    otherwise None.
+    """
     actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None

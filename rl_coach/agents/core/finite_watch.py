@@ -60,7 +60,7 @@ class FiniteWatch:
         # The action is checked first: the environment can answer a NaN action only with NaN.
         self.compare(response.next_state, filtered.next_state, "input filter", when)
         if self.source is None and not _is_finite(reward):
-            gave = "input filter made of a finite one" if _is_finite(response.reward) else "environment gave"
+            gave = "input filter computed from finite numbers" if _is_finite(response.reward) else "environment gave"
             self.source = f"the reward that the {gave} {when} is {_first_of(reward)}"
 
     def compare(self, before: Mapping[str, Any], after: Mapping[str, Any], filter_name: str, when: str) -> None:
@@ -73,7 +73,7 @@ class FiniteWatch:
             return
         for name, value in after.items():
             if not _is_finite(value):
-                gave = f"{filter_name} made of a finite one" if _is_finite(before[name]) else "environment gave"
+                gave = f"{filter_name} computed from finite numbers" if _is_finite(before[name]) else "environment gave"
                 self.source = f"the observation '{name}' that the {gave} {when} has {_first_of(value)}"
                 return
 
@@ -86,11 +86,11 @@ class FiniteWatch:
             return self.source
         bad = [name for name, column in columns.items() if not _is_finite(column)]
         if not bad:
-            return f"all that it learned from is finite: {ADVICE}"
+            return f"all numbers of the update are finite: {ADVICE}"
         name, value = bad[0], _first_of(columns[bad[0]])
         if name.startswith("extra/") or name == "actions":
-            return f"'{name}', which the networks gave for finite observations, has {value}: {ADVICE}"
-        return f"'{name}' has {value} in what another process or a recording gave"
+            return f"'{name}', which the networks computed from finite observations, has {value}: {ADVICE}"
+        return f"'{name}' has {value} in data from another process or a recording"
 
 
 def _is_finite(value: Any) -> bool:

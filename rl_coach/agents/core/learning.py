@@ -16,8 +16,8 @@ class Learning:
 
     :ivar segment_steps: the largest number of steps in a segment, for an agent that learns from segments of episodes;
         None if it learns from the memory
-    :ivar rollout: holds the steps of several actors until the agent learns from them, once; None if it learns from the
-        memory, or from each actor separately
+    :ivar rollout: holds the steps of several actors until the agent learns from them (only once); None if it learns
+        from the memory, or from each actor separately
     :ivar num_players: the number of other processes that play; 1 if this process plays
     """
 
@@ -27,40 +27,40 @@ class Learning:
 
     @property
     def needs_newest_policy(self) -> bool:
-        """True if it can only learn from steps of the newest policy."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which policies it learns from")
+        """True if the agent can only learn from steps of the newest policy."""
+        raise NotImplementedError(f"{type(self).__name__} must define needs_newest_policy")
 
     def is_due(self) -> bool:
         """True if ``learn`` would make an update now. The call changes no state."""
-        raise NotImplementedError(f"{type(self).__name__} does not say when it learns")
+        raise NotImplementedError(f"{type(self).__name__} must define is_due")
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         """Make the updates that are due.
 
-        :param updates_left: the most updates that the run still wants, None for no limit
+        :param updates_left: the largest number of updates that the run may still make; None for no limit
         :return: the loss; its conversion to float may wait for the updates
         """
-        raise NotImplementedError(f"{type(self).__name__} makes no updates")
+        raise NotImplementedError(f"{type(self).__name__} must define learn")
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """The number of steps, episodes or segments that other processes must still play for the next update."""
-        raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
+        raise NotImplementedError(f"{type(self).__name__} must define left_to_play to learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
         """Check that experience of another process has the data that learning needs.
 
-        :raises CoachError: data are missing
+        :raises CoachError: if data are missing
         """
 
     def take_in(self, played: ExperienceChunk) -> None:
         """Keep experience of another process for a later update. The memory holds the transitions already."""
 
     def get_state(self) -> dict[str, Any]:
-        """Experience that waits for an update outside of the memory, as plain data."""
+        """The experience outside of the memory that waits for an update, as plain data."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned. :param state: the whole state of the agent"""
+        """Restore a state that ``get_state`` returned. :param state: the whole state of the agent"""
 
 
 class PhaseLearning(Learning):
@@ -70,8 +70,8 @@ class PhaseLearning(Learning):
 
     :param agent: the agent; its settings and its episodes are read at each use, because they may change during a run
 
-    :ivar start: begins the phases that are due, and returns the number of their updates; the argument is the largest
-        number that the run still wants, None for no limit
+    :ivar start: begins the phases that are due, and returns the number of their updates; its argument is the largest
+        number of updates that the run may still make, None for no limit
     """
 
     def __init__(self, agent: Any):
@@ -86,7 +86,9 @@ class PhaseLearning(Learning):
         return self._agent.clock.is_due(self._is_in_episode) and self._agent.memory.length() > 0
 
     def _is_in_episode(self) -> bool:
-        """True while an episode is in progress that a phase must wait for, if the algorithm acts for full episodes."""
+        """True while a training phase must wait for an episode in progress, because the algorithm acts for full
+        episodes.
+        """
         agent = self._agent
         # the episodes of several copies or processes do not end together, so the agent does not wait for their ends
         is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)

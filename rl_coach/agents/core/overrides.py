@@ -21,10 +21,10 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # attributes that are set at the beginning of an episode replace the fields of the episode's class
     "episode_class": ("reset_internal_state",),
     "episode_attributes": ("reset_internal_state",),
-    # requirements end with the code that has them
+    # a requirement ends if the code that needs it is overridden
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),
-    # rewards that an agent uses itself, before the rule, lack the intrinsic part
+    # if the agent itself uses rewards before the rule, these rewards lack the intrinsic part
     "supports_curiosity": ("learn_from_batch", "learning_columns", "make_update_rule", "fill_advantages"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
     # the exported description of the policy is wrong once one of these methods acts in another way
@@ -57,9 +57,9 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }
-"""For each declaration, the methods that make it void if a later class overrides them."""
+"""For each declaration, the methods that cancel it if a later class overrides them."""
 
-# a class with both learns by its learn_from_batch, which may use the rule; a rule never calls learn_from_batch
+# a class that defines both learns by learn_from_batch, which may call the rule
 is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced
 
 HOOKS = (

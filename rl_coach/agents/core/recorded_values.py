@@ -20,7 +20,7 @@ def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> No
 
     :param spaces: the spaces of stored transitions
     :param place: the file, for the message
-    :raises CoachError: a value does not belong to its space; the message has the first such step
+    :raises CoachError: if a value does not belong to its space; the message has the first such step
     """
     count = memory.num_transitions()
     for first in range(0, count, _ROWS_AT_ONCE):
@@ -33,7 +33,7 @@ def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int
 
     :param place: the file or the other origin of the rows, for the message
     :param first: the number of the first row, for the message
-    :raises CoachError: a value does not belong to its space
+    :raises CoachError: if a value does not belong to its space
     """
     require_values(spaces.action, batch.action_column, "action", place, first)
     require_values(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1)), "reward", place, first)

@@ -24,7 +24,7 @@ class Recorder:
         self._last_row = 0
 
     def open_files(self) -> None:
-        """Choose the files for the rows. An agent without task parameters writes none."""
+        """Choose the files for the rows. An agent without task parameters writes no files."""
         agent = self._agent
         task = agent.ap.task_parameters
         if task is not None:
@@ -59,7 +59,9 @@ class Recorder:
         )
 
     def begin_phase(self, present: RunPhase, new: RunPhase) -> None:
-        """Begin an evaluation if the new phase is ``TEST``. Otherwise write the results of the evaluation that ran."""
+        """Begin an evaluation if the new phase is ``TEST``. Otherwise write the results of the evaluation that has
+        ended.
+        """
         agent = self._agent
         is_announced = agent.ap.is_a_highest_level_agent
         if new is RunPhase.TEST:

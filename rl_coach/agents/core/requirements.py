@@ -30,7 +30,7 @@ class MemoryRequirement(Enum):
 class HeadRequirement:
     """A head that an update rule reads. Each class of heads with these outputs fits.
 
-    :param settings: the parameter class of such a head, for messages
+    :param settings: the parameter class of a head that fits, for messages
     :param outputs: groups of outputs' names; the head must have all outputs of at least one group
     """
 
@@ -42,11 +42,11 @@ class HeadRequirement:
 @dataclass(frozen=True)
 class NetworkRequirement:
     """Parts of a network that an update rule reads. A rule that reads several heads needs exactly these heads. A rule
-    that reads one head reads the first one, and the network may have more.
+    that reads one head reads the first head, and the network may have more heads.
 
     :param heads: the heads that the rule reads, in order
-    :param has_target: the rule reads the target network too
-    :param is_optional: the network may be missing; the agent then learns by another rule
+    :param has_target: True if the rule reads the target network too
+    :param is_optional: True if the network may be missing; the agent then learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
@@ -58,7 +58,7 @@ class NetworkRequirement:
 
         :param network: the network, for messages
         :param heads: the names of the outputs of each of its heads
-        :param has_target: the network has a target network
+        :param has_target: True if the network has a target network
         """
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
@@ -75,18 +75,18 @@ class NetworkRequirement:
 
 @dataclass(frozen=True)
 class AgentRequirements:
-    """Requirements of an agent. An agent's class declares a requirement as a class attribute of the same name. All are
-    optional.
+    """Requirements of an agent. An agent's class declares a requirement as a class attribute of the same name. All
+    requirements are optional.
 
     :param network_requirements: the parts of each network that the update rule reads, by the name of the network
     :param memory_requirement: the data that the agent needs from its memory
-    :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if the rule also learns from the
-        returns of whole episodes, so that only -1 is right
+    :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if only -1 is right, because the
+        rule also learns from the returns of whole episodes
     :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
-    :param predicts_values: the exploration policy receives values of actions, not probabilities
-    :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
-    :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
-    :param plays_team: the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
+    :param predicts_values: True if the exploration policy receives values of actions, not probabilities
+    :param needs_bounded_actions: True if the agent only supports continuous actions with finite bounds
+    :param acts_in_parts: True if the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
+    :param plays_team: True if the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
@@ -209,8 +209,8 @@ def unmet_by_recurrent_networks(
     :param agent: the agent's name, for messages
     :param recurrent: the names of the recurrent networks
     :param asked: the name of the network that chooses actions
-    :param learns_from_sequences: batches are segments of episodes
-    :param learns_from_stored_states: the recurrent state of the network ``asked`` is stored with each step
+    :param learns_from_sequences: True if batches are segments of episodes
+    :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step
     """
     advice = "set middleware_parameters to FCMiddlewareParameters"
     for name in recurrent:

@@ -99,7 +99,7 @@ class Rollout:
         return plain_data.numbered({**_plain(step), "acted": acted} for step, acted in steps)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.clear()
         for saved in plain_data.in_order(state):
             step = dict(saved)
@@ -110,8 +110,8 @@ class Rollout:
 class RolloutBatch(Batch):
     """The transitions that ``Rollout.take`` returns.
 
-    :ivar order: [B], for each row ``t * N + n``, with its step t and its actor n
-    :ivar shape: (T, N)
+    :ivar order: [B], the number ``t * N + n`` of each row, where t is its step and n its actor
+    :ivar shape: (T, N): the numbers of steps and of actors
     """
 
     order: np.ndarray

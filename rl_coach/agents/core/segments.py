@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray]
 
-_MOST_STEPS = 10_000_000  # in an episode; a larger place in a message is an error
+_MOST_STEPS = 10_000_000  # largest number of steps in an episode: a larger number in a message is an error
 
 
 @dataclass
@@ -50,7 +50,7 @@ class SegmentStart:
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
         """The place from the result of ``plain``.
 
-        :raises CoachError: the data do not describe a place
+        :raises CoachError: if the data do not describe a place
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
@@ -65,10 +65,10 @@ class SegmentStart:
 
 
 class Segment(Batch):
-    """Steps of one episode in order, and their place in it.
+    """Steps of one episode in order, and their place in the episode.
 
     :param batch: the steps
-    :param start: the place of the steps in the episode; by default they are a whole episode
+    :param start: the place of the steps in the episode; by default the steps are a whole episode
     :param copy: the number of the copy of the environment; None if another process played the steps
 
     :ivar outputs: a network's outputs for each state and for the last next state, [T + 1, ...] by name; None until a
@@ -87,7 +87,7 @@ class Segment(Batch):
         return batch if isinstance(batch, cls) else cls(batch)
 
     def states_and_following(self, names: Iterable[str]) -> Columns:
-        """[T + 1, ...] by name, the observations before each step and after the last one."""
+        """[T + 1, ...] by name, the observations before each step and after the last step."""
         states, following = self.state_columns, self.next_state_columns
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
@@ -114,7 +114,7 @@ class Segment(Batch):
 
 
 def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
-    """A network's outputs for the states of each segment and for its last next state, [T + 1, ...] by name.
+    """A network's outputs for the states of each segment and for the state after its last step, [T + 1, ...] by name.
 
     One call predicts for all segments. A recurrent network unrolls them side by side.
     """
@@ -162,14 +162,14 @@ class ReceivedSegments:
         """The places of the segments in received experience.
 
         :param recurrent: a state of the agent's network; received states must have its names and shapes
-        :raises CoachError: a segment has no place, the segments do not cover the columns, or a recurrent state does not
-            fit the network
+        :raises CoachError: if a segment has no place, the segments do not cover the columns, or a recurrent state does
+            not fit the network
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
             raise CoachError(
-                f"segments of {sum(played.episode_lengths)} steps in {rows} rows, "
-                f"and places of {len(played.segment_starts)}"
+                f"the received segments have {sum(played.episode_lengths)} steps, but the experience has "
+                f"{rows} rows and the starts of {len(played.segment_starts)} segments"
             )
         starts = [SegmentStart.of(one) for one in played.segment_starts]
         shapes = {name: np.shape(array) for name, array in recurrent.items()}
@@ -211,7 +211,7 @@ class ReceivedSegments:
         return {"store": self._store.get_state(), "lengths": list(self._lengths), "starts": starts}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state that ``get_state`` returned."""
+        """Restore a state that ``get_state`` returned."""
         self.clear()
         self._store.set_state(state["store"])
         self._lengths = [int(length) for length in state["lengths"]]
@@ -246,9 +246,9 @@ class SegmentSettings:
 
     ``per_update`` has three cases:
 
-    - 1: each segment of this process makes an update. From other processes, one segment of each makes an update
-      together, unless segments are replayed. With separate updates, the other segments would come from an older policy
-      after the first update. Only rules with replay correct for this.
+    - 1: each segment of this process makes an update. If other processes play, one segment of each process makes one
+      update together: with separate updates, the segments after the first update would come from an older policy. Rules
+      with replay correct for this, so there each segment makes an update.
     - More than 1: an update learns from this number of complete episodes. The gradient is the sum over all their
       segments.
     - None: an update learns from all steps since the last update, with a segment of each copy of the environment or of
@@ -258,8 +258,9 @@ class SegmentSettings:
     :param per_update: the number of segments of an update; see above
     :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
-    :param updates_targets: target networks are updated when the clock says so
-    :param target_rates: by network, the rate of the target network: the share of the newest weights in its update
+    :param updates_targets: True: target networks are updated when the clock says that they are due
+    :param target_rates: a dict from a network to the rate of its target network: the share of the newest weights in an
+        update
     :param epochs: number of gradient steps of an update, each on all of its steps
     """
 
@@ -276,13 +277,13 @@ class SegmentLearning(Learning):
 
     The columns of segments are kept until the last segment of an update has arrived. Then one update learns from all of
     them. Segments that end at the same time belong to the same update, even if it becomes larger than the settings say.
-    Otherwise the next update would learn from steps of an older policy.
+    In separate updates, the second update would learn from steps of an older policy.
 
     :param agent: the agent; its ``segment_settings``, episodes and ``learning_columns`` are read at each use, because
         settings may change during a run
-    :param asked: the network that predicts for received segments before they become columns; None if no prediction is
-        needed
-    :param replay: draws old segments to learn from after each new one; None without replay
+    :param asked: the network that predicts for received segments before their columns are made; None if no prediction
+        is needed
+    :param replay: draws old segments to learn from after each new segment; None without replay
     :param needed_info: names of info columns that received segments must have, with a finite number for each step
     :param rollout_columns: makes the columns of the steps of several actors; None if each segment is a separate batch
     """
@@ -338,7 +339,9 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The missing segments or episodes of the next update. By default it needs one segment of each process."""
+        """The number of segments or episodes that the next update still needs. By default an update needs one segment
+        of each process.
+        """
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
@@ -351,7 +354,7 @@ class SegmentLearning(Learning):
         for name in self._needed_info if rows else ():
             column: Any = info.get(name)
             if np.ma.is_masked(column) or np.shape(column) != (rows,) or not is_finite(column):
-                raise CoachError(f"segments without a finite number '{name}' for each step")
+                raise CoachError(f"the experience has segments without a finite number '{name}' for each step")
         self._received.starts_of(played, self._agent.recurrent_state)
 
     def take_in(self, played: ExperienceChunk) -> None:
@@ -390,7 +393,8 @@ class SegmentLearning(Learning):
     def _arrived(self) -> list[Segment]:
         """The received segments of one update. The network predicts for all of them in one call.
 
-        ``_played`` does not do this, because a network may round differently for another number of rows.
+        For the segments from ``_played``, the network predicts one by one, because it may round differently for another
+        number of rows.
         """
         segments = [
             Segment(self._update_loop.filtered(one), one.start)

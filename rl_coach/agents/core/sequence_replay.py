@@ -61,17 +61,17 @@ class SequenceReplay(BatchSource):
         names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
         for name in names:
             states, following = (self._steps(columns[f"{group}/{name}"]) for group in ("states", "next_states"))
-            # rows after the burn-in hold next states: the next state of an episode's last step is no step's state
+            # rows after the burn-in hold next states, because no step has the state after an episode's last step
             found[f"states/{name}"] = self._flat(states[:, : self.burn_in + 1], following[:, self.burn_in :])
         return found
 
     def _steps(self, column: np.ndarray) -> np.ndarray:
-        """[N, b + L, ...]"""
+        """The column as sequences, [N, b + L, ...]."""
         return column.reshape(-1, self.burn_in + self.length, *column.shape[1:])
 
     @staticmethod
     def _flat(*parts: np.ndarray) -> np.ndarray:
-        """[N * T, ...], from parts [N, t, ...] that are joined along the steps."""
+        """Join parts [N, t, ...] along the steps, and reshape them to [N * T, ...]."""
         joined = np.concatenate(parts, axis=1)
         return joined.reshape(-1, *joined.shape[2:])
 
@@ -143,7 +143,7 @@ class _UnrolledView:
     def _first_row(self, states: dict[str, Any]) -> int:
         """The first row of the unrolled sequences for some states: 0 for the states and 1 for the next states.
 
-        :raises CoachError: the given states are not the states or the next states of the rule's batch
+        :raises CoachError: if the given states are not the states or the next states of the rule's batch
         """
         # compared by identity, because values are not known while the rule is traced
         for row, known in enumerate((self._learned.states, self._learned.next_states)):

@@ -21,7 +21,7 @@ def stored_state(name: str) -> str:
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The recurrent state before each row's action, [B, size] for each of its parts.
 
-    :raises CoachError: a transition has no stored state
+    :raises CoachError: if a transition has no stored state
     """
     found = {}
     for name in names:
@@ -95,14 +95,14 @@ class Sequences:
         self._rows, self._is_present = sequence_rows(np, self.starts, lasts[begins], length)
 
     def cut(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[S, L, ...] each, from columns [N, ...]."""
+        """Cut columns [N, ...] into sequences [S, L, ...]."""
         return {name: column[self._rows] for name, column in columns.items()}
 
     def joined(self, column: np.ndarray) -> np.ndarray:
-        """[N, ...], from a column [S, L, ...]. The inverse of ``cut``."""
+        """Join a column of sequences [S, L, ...] to [N, ...]: the inverse of ``cut``."""
         return column[self._is_present]
 
     def learning_columns(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[S * L, ...] each, sequence after sequence. The padding has weights of 0."""
+        """The columns as [S * L, ...], sequence after sequence. The padding has weights of 0."""
         flat = {name: column[self._rows.ravel()] for name, column in columns.items()}
         return {**flat, "weights": flat["weights"] * self._is_present.ravel()}

@@ -44,7 +44,9 @@ class Evaluation:
     shaped_reward: float = 0.0
 
     def add(self, report: EpisodeReport, success_threshold: float | None) -> None:
-        """Count an episode. :param success_threshold: the smallest reward of a success; None if no episode is one"""
+        """Count an episode. :param success_threshold: the smallest reward of a success; None if no episode counts as a
+        success
+        """
         reward = float(np.sum(report.reward))
         self.episodes += 1
         self.reward += reward
@@ -61,14 +63,14 @@ class Signals:
     updates after an episode belong to its row, and each statistic is computed once. If rows stand for epochs or updates
     instead, ``write_row`` writes them, and episodes write no rows.
 
-    :param writes_steps: write a row for each step too
+    :param writes_steps: True: also write a row for each step
     :param period: write to the file after this number of rows
-    :param row_unit: a row stands for an episode, an epoch or a number of updates
+    :param row_unit: the unit of a row: an episode, an epoch or a number of updates
 
     :ivar reports: episodes that another process will record; None if this process records them
     :ivar logger: the CSV with the rows
     :ivar step_logger: the CSVs with a row for each step, one file for each episode
-    :ivar is_row_open: a row is open: an episode has ended, and the next one has not begun
+    :ivar is_row_open: True if a row is open: an episode has ended, and the next episode has not begun
     :ivar evaluation: the sums of the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
@@ -100,8 +102,8 @@ class Signals:
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
         """Create a signal.
 
-        :param per_episode: rows have its statistics
-        :param per_step: rows of steps have its last value
+        :param per_episode: True: write the signal's statistics to the rows
+        :param per_step: True: write the signal's last value to the rows of steps
         """
         signal = Signal(name)
         if per_episode:
@@ -160,8 +162,9 @@ class Signals:
             signal.values.extend(report.signals.get(signal.name, ()))
 
     def write_row(self, number: int, counts: Mapping[str, Any], epoch: int | None) -> None:
-        """Write the whole row of an epoch, or of a number of updates. It has the statistics of the samples since the
-        last row. The results of a later evaluation are added to it. It has the same columns as an episode's row.
+        """Write the whole row of an epoch, or of a number of updates. The row has the statistics of the samples since
+        the last row. The results of a later evaluation are added to this row. Its columns are those of an episode's
+        row.
 
         :param number: the number of the epoch, or of the updates so far; it increases from row to row
         :param counts: the first columns of the row
@@ -175,7 +178,7 @@ class Signals:
             signal.reset()
 
     def open_row(self, number: int, columns: Mapping[str, Any]) -> None:
-        """Open a row, and close the row before it. Samples belong to the new row until it is closed.
+        """Open a row, and close the row before it. Samples belong to the new row until this row is closed.
 
         :param number: the number of the row: of the episode or the epoch, or of the updates so far
         """
@@ -215,7 +218,7 @@ class Signals:
         """Close the open row, and forget the samples of the last episode.
 
         :param episode: the number of episodes that have ended
-        :param writes_steps: write rows for the steps of the new episode
+        :param writes_steps: True: write rows for the steps of the new episode
         """
         self.close_row()
         # the samples of an epoch's row come from all its episodes, so they are kept
@@ -291,9 +294,9 @@ class Signals:
         }
 
     def set_state(self, state: dict[str, Any], with_unwritten: bool = True) -> None:
-        """Continue from a state that ``get_state`` returned.
+        """Restore a state that ``get_state`` returned.
 
-        :param with_unwritten: also restore the unwritten rows and the samples for the next row
+        :param with_unwritten: True: also restore the unwritten rows and the samples for the next row
         """
         self.logger.set_state(state["logger"])
         # a rule's signals are made at its first update, so they may not exist yet
@@ -318,7 +321,7 @@ class Signals:
     ) -> None:
         """Choose the files.
 
-        :param stem: the common part of their names: graph, level and agent
+        :param stem: the common part of the files' names: graph, level and agent
         :param run_parameters: returns the parameters that TensorBoard shows with the signals
         """
         place, number = task.experiment_path, task.task_index
@@ -332,7 +335,7 @@ class Signals:
             self.step_logger.set_logger_filenames(place, stem, number)
 
     def resume_steps(self, episode: int) -> None:
-        """Continue the rows of steps of the episode in progress. Call ``set_state`` before.
+        """Continue to write rows for the steps of the episode in progress. Call ``set_state`` before.
 
         :param episode: the number of episodes that have ended
         """

@@ -36,9 +36,9 @@ class Team:
     :param agent: the agent's name, for messages
     :param players: the players' names, in order
     :param spaces: the spaces of each player
-    :param central: the space of the environment's central state; None if it has none
-    :param tells_players_apart: add the players' numbers to their observations
-    :raises CoachError: the players have images or actions that are not discrete
+    :param central: the space of the environment's central state; None without a central state
+    :param tells_players_apart: True: add the players' numbers to their observations
+    :raises CoachError: if the players have images or actions that are not discrete
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Team:
         if not isinstance(spaces.action, DiscreteActionSpace):
             raise CoachError(
                 f"agent '{agent}' plays a team and needs players with discrete actions, not "
-                f"{type(spaces.action).__name__}: choose ClippedPPO or SAC, which learn for each player by itself"
+                f"{type(spaces.action).__name__}: choose ClippedPPO or SAC, which treat each player separately"
             )
         self.players = list(players)
         self._mask_name = spaces.action_mask_name

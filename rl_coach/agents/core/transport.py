@@ -27,8 +27,8 @@ class TransportSignals:
     """Signals of an agent about the experience from other processes.
 
     :param policy_lag: number of updates since the acting policy was published
-    :param discarded: number of discarded steps, which an older policy has played
-    :param waiting: the share of their time that workers have waited
+    :param discarded: number of steps that were discarded because an older policy had played them
+    :param waiting: the share of time for which the rollout workers have waited
     """
 
     policy_lag: Signal
@@ -37,7 +37,7 @@ class TransportSignals:
 
     @classmethod
     def of(cls, agent: Any) -> TransportSignals:
-        """New signals of an agent."""
+        """Create these signals for an agent."""
         return cls(*map(agent.register_signal, ("Policy Lag", "Discarded Steps", "Share of Time Waited")))
 
 
@@ -77,21 +77,21 @@ def _number(reward: Any) -> Any:
 def played_in(chunk: Chunk) -> ExperienceChunk:
     """The experience in a chunk. The types of its data are checked here, and its values in ``take_in``.
 
-    :raises ChunkError: the chunk has unknown entries, or an entry of a wrong type
+    :raises ChunkError: if the chunk has unknown entries, or an entry of a wrong type
     """
     try:
         about = chunk.about
         if unknown := sorted(about.keys() - _ABOUT):
-            raise ChunkError("garbage", f"it tells of {unknown}")
+            raise ChunkError("garbage", f"it has unknown entries {unknown}")
         reports = [_report(*report) for report in _of_kind(list, about.get("reports", []))]
         filters = _of_kind(dict, about.get("filters", {}))
-        # The names become attributes of the agent. Any other name could reach anything on it.
+        # The names are used as attributes of the agent: any other name could change any attribute.
         if not set(filters) <= set(FILTERS):
-            raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
+            raise ChunkError("garbage", f"it has statistics of unknown filters {sorted(set(filters) - set(FILTERS))}")
         segment_starts = _of_kind(list, about.get("segment_starts", []))
         waited = about.get("waited", 0.0)
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
-            raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
+            raise ChunkError("garbage", f"the share of time waited is {str(waited)[:40]!r}, not a number from 0 to 1")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
         environment = _environment(*about["environment"]) if "environment" in about else EnvironmentProgress()
         return ExperienceChunk(
@@ -100,7 +100,7 @@ def played_in(chunk: Chunk) -> ExperienceChunk:
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
-        raise ChunkError("garbage", f"its reports are none: {error}") from error
+        raise ChunkError("garbage", f"its entries are not readable: {error}") from error
 
 
 def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
@@ -114,33 +114,36 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
 def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
     is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
     if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
-        raise ChunkError("garbage", f"{str(steps)[:40]} steps and {str(rewards)[:40]} of an environment")
+        raise ChunkError(
+            "garbage",
+            f"the environment's progress is not valid: {str(steps)[:40]} steps and the rewards {str(rewards)[:40]}",
+        )
     return EnvironmentProgress(steps, rewards.astype(np.float64).tolist())
 
 
 def _samples(column: Any) -> np.ndarray:
     if np.ndim(_of_kind(np.ndarray, column)) != 1:
-        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}")
+        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}, not one dimension")
     return column.astype(np.float64)
 
 
 def _priorities(values: Any) -> np.ndarray:
     # One priority that is too large would always be sampled, and NaN would spoil the sum over all priorities.
     if np.ndim(_of_kind(np.ndarray, values)) != 1 or not is_finite(values) or values.min(initial=0) < 0:
-        raise ChunkError("garbage", f"priorities of {str(values)[:40]}")
+        raise ChunkError("garbage", f"the priorities are not finite numbers of at least 0: {str(values)[:40]}")
     return values.astype(np.float64)
 
 
 def _of_kind(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise ChunkError("garbage", f"{str(value)[:40]!r} is no {kind.__name__}")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not of type {kind.__name__}")
     return value
 
 
 def take_in(agent: Any, played: ExperienceChunk) -> None:
     """Store and count experience of another process as if the agent had played it in this process.
 
-    :raises CoachError: the experience is inconsistent, or does not fit the agent's spaces or memory; the agent is
+    :raises CoachError: if the experience is inconsistent, or does not fit the agent's spaces or memory; the agent is
         unchanged then
     """
     # all checks come first, so that a message is either used completely or not at all
@@ -183,7 +186,7 @@ def _weights(state: Any) -> dict[str, list[np.ndarray]]:
 
 
 def take_policy(agent: Any, policy: dict[str, Any]) -> None:
-    """Let an agent with networks that only act use the policy that ``policy_of`` returned."""
+    """Set the policy of an agent that only acts, from the result of ``policy_of``."""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
             agent.networks[name].state.set_arrays(group, arrays)
@@ -194,5 +197,5 @@ def take_policy(agent: Any, policy: dict[str, Any]) -> None:
 
 
 def blueprints_of(networks: Mapping[str, NetworkWrapper]) -> dict[str, Any]:
-    """The blueprints of networks by name, as plain data."""
+    """The blueprints of networks by name, as plain data: another process can build the networks from them."""
     return {name: network.blueprint().plain() for name, network in networks.items() if network.input_names}

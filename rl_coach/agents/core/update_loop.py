@@ -39,7 +39,8 @@ class UpdateSettings:
     :param mask_name: the observation that masks impossible actions; None if all are possible
     :param batch_network: the network with the ``batch_size`` of all updates; None for the first network
     :param most_per_call: the largest number of updates in a compiled call; None for a whole phase
-    :param periods: by network, a period p: only every p-th update changes the network; networks without an entry have 1
+    :param periods: a dict from a network to a period p: only every p-th update changes the network. Networks without an
+        entry have the period 1
     """
 
     parameters: dict[str, NetworkParameters]
@@ -57,8 +58,8 @@ class UpdateLoop:
     ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither reads the results of an
     update, so the environment can step while the device computes.
 
-    :param rules: the agent, or an object with its ``hooks`` and its methods of learning, from ``learns_by_rule`` to
-        ``learning_scalars``
+    :param rules: the agent, or an object with ``hooks`` and with those methods of ``Agent`` that follow
+        ``learns_by_rule``, up to ``learning_scalars``
     :param networks: the networks by name
     :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
@@ -127,7 +128,7 @@ class UpdateLoop:
 
     @cached_property
     def learning_periods(self) -> dict[str, int]:
-        """By network, its period p > 1: only every p-th update changes the network."""
+        """A dict from a network to its period p > 1: only every p-th update changes the network."""
         return {name: period for name, period in self._settings.periods.items() if period > 1}
 
     @cached_property
@@ -195,7 +196,9 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """The number of updates that the step is compiled for: a phase's. More updates need several calls."""
+        """The number of updates that one compiled call can make: those of a training phase. More updates need several
+        calls.
+        """
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
@@ -216,8 +219,8 @@ class UpdateLoop:
     def filtered(self, batch: Batch, may_update: bool = True) -> Batch:
         """A copy of the batch after the pre-network filters.
 
-        :param may_update: add its states to the filters' statistics, if ``update_pre_network_filters_state_on_train``
-            is True
+        :param may_update: True: add the states of the batch to the filters' statistics, if
+            ``update_pre_network_filters_state_on_train`` is True
         """
         filters = self._filters
         if not (filters.observation_filters or filters.reward_filters):
@@ -234,11 +237,12 @@ class UpdateLoop:
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
         """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
 
-        The step is compiled for the updates of a whole phase. A phase that is cut, by targets or by the end of the run,
-        pads the columns and makes fewer updates with the same step, so nothing is compiled again.
+        The step is compiled for the updates of a whole phase. If due targets or the end of the run cut a phase, the
+        columns are padded and the same step makes fewer updates, so nothing is compiled again.
 
-        :param with_targets: the call also updates the targets, after the updates that the clock names
-        :return: the sum of the losses, which is not computed yet
+        :param with_targets: True if the call also updates the targets, after those updates that
+            ``TrainingClock.target_updates`` selects
+        :return: the sum of the losses, which the device may still compute
         """
         clock, algorithm = self._clock, self._settings.algorithm
         compiled = 1
@@ -274,7 +278,7 @@ class UpdateLoop:
         :param columns: [N, ...] by name; see ``Learner.train``
         :param batch: the batch of the source behind the columns; the source receives its errors and values. None for
             other columns
-        :param is_counted: the caller has counted the update and records its loss and gradients
+        :param is_counted: True if the caller has counted the update and records its loss and gradients
         :param how: more arguments for ``Learner.train``
         """
         if self.learning_periods:
@@ -299,7 +303,7 @@ class UpdateLoop:
     def record(self, result: LearningResult, is_counted: bool = False) -> None:
         """Record losses, gradients and the signals of the rule.
 
-        :param is_counted: the caller records the loss and the gradients
+        :param is_counted: True if the caller records the loss and the gradients
         """
         if result.signal_names:
             self._signals.add_learning(result)
@@ -308,7 +312,7 @@ class UpdateLoop:
             self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
-        """[K], the gradient norms of the network that learns in the most updates; the first one if several do."""
+        """[K], the gradient norms of the network that learns in the most updates, or of the first such network."""
         periods = self._settings.periods
         return result.gradient_norms[min(result.gradient_norms, key=lambda name: periods.get(name, 1))]
 
@@ -337,7 +341,9 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make a single update within a ``learn_from_batch``. Its caller records the loss and the gradients."""
+        """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
+        the gradients.
+        """
         self.latest = result = self.update(padded(columns), batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
@@ -345,7 +351,7 @@ class UpdateLoop:
     def update_targets_if_due(self, are_updated: bool = False) -> None:
         """Update the target networks, if they are due, and record it.
 
-        :param are_updated: the last call has updated them already, so only record it
+        :param are_updated: True if the last call has already updated them, and this only has to be recorded
         """
         is_time = self._rules.targets_due if self._decides_on_targets else self._clock.targets_due
         # In this order: the answer True starts the next period.
@@ -355,7 +361,7 @@ class UpdateLoop:
             self._signals.note_target_update()
 
     def note_target_update(self) -> None:
-        """Record that target networks have been updated, if there are any."""
+        """Record an update of the target networks; nothing without target networks."""
         if self._targets:
             self._signals.note_target_update()
 
@@ -365,7 +371,7 @@ class UpdateLoop:
             self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
-        """Record the learning rate, and the updates so far if the row of an episode is open."""
+        """Record the learning rate, and the number of updates so far if the row of an episode is open."""
         updates = self._clock.updates
         self._signals.learning_rate.add_sample(self.optimizer.learning_rate(updates))
         if self._signals.is_row_open:
@@ -387,7 +393,7 @@ class DataSetLearning(PhaseLearning):
     """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
     at the end of an epoch."""
 
-    UPDATES = 32  # enough that the cost of a call is small, few enough that the display moves
+    UPDATES = 32  # large enough for a small cost of a call, small enough for a display that moves
 
     def is_due(self) -> bool:
         return bool(self._agent.batches.has_rows)

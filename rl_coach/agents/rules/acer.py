@@ -17,10 +17,11 @@ TINY = 1e-6
 def retrace_targets(
     rewards: np.ndarray, values: np.ndarray, q_values: np.ndarray, ratios: np.ndarray, discount: float
 ) -> np.ndarray:
-    """Q^ret_t = r_t + discount (min(1, rho_{t+1}) (Q^ret_{t+1} - Q_{t+1}) + V_{t+1}) [T] (equation 5).
+    """The Retrace targets [T]: Q^ret_t = r_t + discount (min(1, rho_{t+1}) (Q^ret_{t+1} - Q_{t+1}) + V_{t+1}) (equation
+    5).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
+    :param values: [T + 1]; the last number is the value after the segment: 0 if the episode terminated
     :param q_values: [T], the values of the actions taken
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
     """
@@ -40,10 +41,10 @@ def acer_rule(
     policy_weight: float,
     mask_name: str | None,
 ) -> UpdateRule:
-    """Algorithm 2 of Wang et al. 2017. The critic's loss is q_weight (Q^ret - Q)^2 / 2. The policy's gradient g
-    (equation 9) is with respect to the action probabilities, and includes the gradient of the entropy. Its part along k
-    = grad KL(average policy || pi) is reduced so that it stays in the trust region (equation 12). Each row counts by
-    its weight.
+    """The update of algorithm 2 of Wang et al. 2017. The critic's loss is q_weight (Q^ret - Q)^2 / 2. The policy's
+    gradient g (equation 9) is with respect to the action probabilities, and includes the gradient of the entropy. The
+    component of g along k = grad KL(average policy || pi) is reduced, so that the policy stays in the trust region
+    (equation 12). Losses are sums over rows, weighted by the rows' weights.
 
     ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
 
@@ -70,7 +71,8 @@ def acer_rule(
         advantage = batch.extra["retrace"] - value
         truncated = ops.minimum(truncation, ops.sum(ratios * taken, axis=-1)) * advantage  # [B]
         correction = ops.maximum(0.0, 1.0 - truncation / (ratios + TINY)) * (fixed_q - value[:, None])  # [B, A]
-        # by phi: the derivative of log phi_a is 1 / phi_a, which the correction's expectation over pi cancels
+        # gradient by phi: the derivative of log phi_a is 1 / phi_a. In the correction, the factor pi of its expectation
+        # cancels 1 / phi_a
         g = truncated[:, None] * taken / (fixed_phi + TINY) + correction
         g = g - beta_entropy * (ops.log(fixed_phi + TINY) + 1.0)
         if reach is not None:

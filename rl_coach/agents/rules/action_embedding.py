@@ -24,8 +24,8 @@ class ActionEmbedding:
         self._sorted = self.points[self._order, 0]
 
     def nearest(self, point: np.ndarray, k: int, mask: np.ndarray | None = None) -> np.ndarray:
-        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact. There are fewer if a mask
-        allows fewer.
+        """The numbers [k] of the actions nearest to ``point`` [width], nearest first. The search is exact. If a mask
+        allows fewer than k actions, the result has fewer numbers.
 
         :param mask: [actions] of 0 and 1: the allowed actions; None allows all
         """
@@ -41,8 +41,8 @@ class ActionEmbedding:
         return numbers[few[np.argsort(distances[few], kind="stable")]]
 
     def nearest_to_each(self, points: np.ndarray, k: int, masks: np.ndarray | None = None) -> np.ndarray:
-        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first. If a mask allows fewer
-        than k actions, they repeat.
+        """The points [B, k, width] of the actions nearest to each of ``points`` [B, width], nearest first. If a mask
+        allows fewer than k actions, the allowed actions repeat.
 
         :param masks: [B, actions], as in ``nearest``; None allows all
         """
@@ -56,7 +56,7 @@ def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: 
 
     :param targets: [actions, dimensions], the points that the actions stand for; None if they stand for no points
     :param width: number of coordinates wanted
-    :raises CoachError: the points have a different number of coordinates
+    :raises CoachError: if the points have a different number of coordinates
     """
     coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
     coordinates = coordinates.reshape(space.num_actions, -1)

@@ -1,4 +1,4 @@
-"""Weights of a policy's gradient: advantages, and the returns that they are made of."""
+"""Weights of a policy's gradient: advantages, and the returns from which they are computed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class PolicyGradientRescaler(Enum):
 def generalized_advantages(
     rewards: np.ndarray, values: np.ndarray, discount: float, gae_lambda: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A_t = sum_k (discount lambda)^k delta_{t+k} and the lambda-returns A_t + V(s_t) (Schulman et al. 2016, eq. 16).
+    """The advantages A_t = sum_k (discount lambda)^k delta_{t+k} and the lambda-returns A_t + V(s_t) (Schulman et al.
+    2016, equation 16).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
+    :param values: [T + 1]; the last number is the value after the segment: 0 if the episode terminated
     :return: advantages [T] and targets of the critic [T]
     """
     assert len(values) == len(rewards) + 1
@@ -42,19 +43,21 @@ def generalized_advantages(
 def _generalized(
     rewards: Any, values: Any, next_values: Any, discount: float, sums: Callable[[Any], Any]
 ) -> tuple[Any, Any]:
-    """The equations of ``generalized_advantages``. :param sums: discounted sums of the residuals delta_t"""
+    """The equations of ``generalized_advantages``. :param sums: returns discounted sums of the residuals delta_t"""
     advantages = sums(rewards + discount * next_values - values)
     return advantages, advantages + values
 
 
 def n_step_advantages(rewards: np.ndarray, values: np.ndarray, discount: float) -> tuple[np.ndarray, np.ndarray]:
-    """R_t - V(s_t) and R_t = sum_k discount^k r_{t+k}, bootstrapped; see ``generalized_advantages``."""
+    """The advantages R_t - V(s_t) and the bootstrapped returns R_t = sum_k discount^k r_{t+k}. The arguments are those
+    of ``generalized_advantages``.
+    """
     returns = n_step_returns(np.append(rewards, values[-1]), discount)[:-1]
     return returns - values[:-1], returns
 
 
-# The same as above for several environments at once, in the array operations of a framework. An episode that ends
-# within the segment cuts it: an estimate never reaches into the next one, and one that was truncated bootstraps.
+# The functions below do the same for several environments at once, with the array operations of a framework. If an
+# episode ends within the segment, estimates do not continue into the next episode. A truncated episode bootstraps.
 
 
 def generalized_advantages_of_copies(
@@ -67,10 +70,10 @@ def generalized_advantages_of_copies(
     discount: float,
     gae_lambda: float,
 ) -> tuple[Any, Any]:
-    """See ``generalized_advantages``.
+    """``generalized_advantages`` for N copies of the environment.
 
     :param rewards: [T, N]
-    :param values: [T, N], of the states
+    :param values: [T, N], the values of the states
     :param next_values: [T, N], the values of the next states
     :param terminated: [T, N] bool
     :param ended: [T, N] bool, terminated or truncated
@@ -86,14 +89,16 @@ def generalized_advantages_of_copies(
 def n_step_advantages_of_copies(
     ops: Any, rewards: Any, values: Any, next_values: Any, terminated: Any, ended: Any, discount: float
 ) -> tuple[Any, Any]:
-    """See ``n_step_advantages``, and ``generalized_advantages_of_copies`` for the arguments."""
+    """``n_step_advantages`` for N copies of the environment. See ``generalized_advantages_of_copies`` for the
+    arguments.
+    """
     bootstrapped = rewards + discount * ops.where(ops.logical_and(ended, ~terminated), next_values, 0.0)
     returns = discounted_sums(ops, bootstrapped, ops.where(ended, 0.0, discount), next_values[-1])
     return returns - values, returns
 
 
 def discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> Any:
-    """[T, N], x_t + d_t s_{t+1}. :param following: [N], the sum after the last"""
+    """The sums s_t = x_t + d_t s_{t+1}, [T, N]. :param following: [N], the sum after the last step"""
 
     def add(later: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
         number, discount = row
@@ -104,7 +109,7 @@ def discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> A
 
 
 def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: Any) -> Any:
-    """[T, N], R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T
+    """The lambda-returns [T, N]: R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T
     (Hafner et al. 2023, equation 7).
 
     :param rewards: [T, N], r_1 to r_T

@@ -19,8 +19,9 @@ from rl_coach.architectures.update import (
 
 def adversarial_imitation_rule(rule: UpdateRule) -> UpdateRule:
     """Add the loss of network ``discriminator`` to a policy's rule. The loss is the mean of -log D(s, a) over
-    demonstrations plus the mean of -log(1 - D(s, a)) over the agent's steps. In algorithm 1, line 4 of the paper, D is
-    the probability of the agent's steps; here it is the probability of demonstrations.
+    demonstrations plus the mean of -log(1 - D(s, a)) over the agent's steps. Here, D is the probability that a step
+    comes from a demonstration. In the paper (algorithm 1, line 4), D is the probability that the step comes from the
+    agent.
 
     ``extra['demonstrated_states/NAME']`` [B, ...] and ``extra['demonstrated_actions']`` are demonstrations, one for
     each step of the agent.

@@ -21,7 +21,7 @@ from rl_coach.architectures.update import (
 def projected(ops: Any, returns: Any, probabilities: Any, support: np.ndarray) -> Any:
     """[B, N], the projection of a distribution over ``returns`` [B, N] onto the support [N] (algorithm 1). The
     probability of each return is split between its two neighbours in the support; the nearer neighbour gets more.
-    Returns outside the support count as its nearest end.
+    Returns outside the support count as the nearest end of the support.
     """
     step = float(support[1] - support[0])
     clipped = ops.clip(returns, float(support[0]), float(support[-1]))
@@ -37,7 +37,8 @@ def categorical_rule(
     needs_online: bool,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """The cross-entropy between the distributions of r + discount_t Z_target(s', a') and of Z(s, a) (algorithm 1).
+    """The loss of C51: the cross-entropy between the distributions of r + discount_t Z_target(s', a') and of Z(s, a)
+    (algorithm 1).
 
     The errors are the Kullback-Leibler divergences of the two distributions, which Rainbow uses as priorities (Hessel
     et al. 2018, section 4).

@@ -9,8 +9,8 @@ from typing import Any
 from rl_coach.architectures.update import NetworkView, Update
 
 ALPHA = "alpha"
-"""The network with the value ``log_alpha``, where alpha is learned."""
-_LARGEST_LOG = 13.8  # of alpha: a million, as in the authors' code
+"""The name of the network with the value ``log_alpha``, if alpha is learned."""
+_LARGEST_LOG = 13.8  # the bound of log alpha: alpha is at most about a million, as in the authors' code
 
 
 @dataclass(frozen=True)

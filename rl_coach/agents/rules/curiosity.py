@@ -13,16 +13,17 @@ INTRINSIC_REWARD = "Intrinsic Reward"
 
 
 def prediction_errors(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """[B], the mean of (f(s') - g(s'))^2 over the features of ``predictor`` f and ``constant`` g. The normalized
-    observations s' are ``extra['novel/NAME']`` [B, ...]."""
+    """[B], the mean of (f(s') - g(s'))^2 over the features of the networks ``predictor`` f and ``constant`` g. The
+    normalized observations s' are ``extra['novel/NAME']`` [B, ...].
+    """
     states = {name.removeprefix(NOVEL): column for name, column in batch.extra.items() if name.startswith(NOVEL)}
     predicted, known = (networks[name].online(states)[0]["features"] for name in (PREDICTOR, CONSTANT))
     return ops.mean(ops.square(predicted - ops.stop_gradient(known)), axis=-1)
 
 
 def curious_rule(rule: UpdateRule, coefficient: float) -> UpdateRule:
-    """A rule with the rewards r + coefficient * e / sigma, where e is the prediction error before the update, and
-    1 / sigma is ``extra['novelty_scale']`` [B].
+    """The update rule with the rewards r + coefficient * e / sigma. Here e is the prediction error before the update,
+    and 1 / sigma is ``extra['novelty_scale']`` [B].
 
     :param rule: learns from the rewards of single steps
     """
@@ -39,7 +40,7 @@ def curious_rule(rule: UpdateRule, coefficient: float) -> UpdateRule:
 
 
 def predictor_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-    """The mean prediction error over the rows with ``extra['teaches_predictor']`` [B] above 0."""
+    """The predictor's loss: the mean prediction error over the rows with ``extra['teaches_predictor']`` [B] above 0."""
     assert_rank(1, teaches_predictor=batch.extra.get("teaches_predictor"))
     taught = ops.cast(batch.weights > 0, "float32") * batch.extra["teaches_predictor"]
     loss = weighted_mean(ops, prediction_errors(ops, networks, batch), taught)

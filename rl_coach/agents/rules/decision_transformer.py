@@ -10,8 +10,8 @@ from rl_coach.architectures.update import LearningBatch, NetworkView, Update, Up
 
 
 def trajectory_rule(loss_weight: float = 1.0) -> UpdateRule:
-    """The mean over all steps of the contexts of -log pi(a_t | tokens up to s_t) for discrete actions, or of the mean
-    squared error of continuous ones (section 3, "Training").
+    """The loss is the mean over all steps of all contexts. For discrete actions, it is the mean of -log pi(a_t | tokens
+    up to s_t); for continuous actions, the mean squared error (section 3, "Training").
 
     Each row of the batch is a context of K steps: ``actions`` are [B, K] or [B, K, D], ``extra['is_step']`` [B, K] is 0
     for steps after the end of the episode. Network ``main`` has the outputs of each step.
@@ -35,5 +35,5 @@ def trajectory_rule(loss_weight: float = 1.0) -> UpdateRule:
 
 
 def _rows(ops: Any, x: Any) -> Any:
-    """[B * K, ...] of [B, K, ...]."""
+    """Reshape [B, K, ...] to [B * K, ...]."""
     return ops.reshape(x, (-1, *x.shape[2:]))

@@ -25,8 +25,8 @@ def demonstration_rule(
     mask_name: str | None,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2, without the regularisation, which is a
-    setting of the network).
+    """The loss J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2). Regularisation is a setting of the
+    network.
 
     J_1 and J_n are the one-step and the n-step loss of Q-learning. Only demonstrations have the large margin loss J_E
     (equation 1).
@@ -71,8 +71,8 @@ def demonstration_rule(
 
 
 def margin_losses(ops: Any, q: Any, actions: Any, margin: float) -> Any:
-    """[B], max_a (Q(s, a) + margin 1[a != a_E]) - Q(s, a_E), which is 0 if the value of the demonstrated action exceeds
-    the others by the margin (equation 1).
+    """The large margin losses [B]: max_a (Q(s, a) + margin 1[a != a_E]) - Q(s, a_E) (equation 1). The loss is 0 if the
+    value of the demonstrated action exceeds the others by the margin.
 
     :param q: [B, A]
     :param actions: [B], a_E

@@ -24,13 +24,14 @@ from rl_coach.spaces import BoxActionSpace
 
 
 def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[float] | None) -> Any:
-    """r + discount * Q(s', a') [B] within ``bounds``; no gradient reaches it."""
+    """The target r + discount * Q(s', a') [B], clipped to ``bounds``. No gradient flows through it."""
     target_tm1 = batch.rewards + batch.discounts * q_t
     return ops.stop_gradient(target_tm1 if bounds is None else ops.clip(target_tm1, *bounds))
 
 
 def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, action_penalty: float) -> Any:
-    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the final tanh.
+    """The actor's loss E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), plus a penalty on the squared input of the
+    final tanh.
 
     :param policy: the actor's ``action`` and ``pre_activation`` [B, A]
     :param q: [B], the critic's values of these actions
@@ -42,7 +43,7 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
 def actor_rule(value: str, action_penalty: float) -> UpdateRule:
     """The actor maximizes Q(s, mu(s)).
 
-    :param value: the output [B] of the critic to maximize
+    :param value: the name of the critic's output [B] to maximize
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -60,7 +61,7 @@ def cloning_actor_rule(value: str, alpha: float, action_space: BoxActionSpace, a
     The squared distance is the mean over the action's elements, in units of half of the action range. The signal
     ``Cloning Loss`` is its mean over the batch.
 
-    :param value: the output [B] of the critic to maximize
+    :param value: the name of the critic's output [B] to maximize
     :param alpha: weight of the value; 0 imitates the data only
     :param action_space: the space of the actions a
     """
@@ -85,7 +86,7 @@ NextValue = Callable[[Any, dict[str, NetworkView], LearningBatch], Any]
 
 
 def value_of_target_policy(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """Q'(s', mu'(s')) [B]."""
+    """The value Q'(s', mu'(s')) [B] of the next states, with the target critic Q' and the target actor mu'."""
     a_t = networks["actor"].target(batch.next_states)[0]["action"]
     return networks["critic"].target({**batch.next_states, "action": a_t})[0]["q"]
 
@@ -108,7 +109,7 @@ def ddpg_stages(
     is_huber: bool,
     next_value: NextValue,
 ) -> Stages:
-    """Algorithm 1: the critic learns, then the actor."""
+    """The stages of DDPG (algorithm 1): the critic learns, then the actor."""
     critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
     return Stage(("critic",), critic), Stage(("actor",), actor)
 
@@ -140,8 +141,8 @@ def td3_stages(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> Stages:
-    """The stages of algorithm 1: the critics learn, then the actor maximizes the first critic. The agent chooses the
-    updates that train the actor.
+    """The stages of TD3 (algorithm 1): the critics learn, then the actor maximizes the first critic. The agent chooses
+    the updates that train the actor.
     """
     critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
     return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))
@@ -154,9 +155,9 @@ def td3_critic_rule(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> UpdateRule:
-    """Critics learn from the smallest target value of a smoothed action.
+    """The critics learn from the smallest value that the target critics give to a noisy action of the target actor.
 
-    ``extra['noise']`` is [B, A], standard normal.
+    ``extra['noise']`` [B, A] is standard normal noise.
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 

@@ -43,7 +43,8 @@ BINS = _bins()
 
 
 def two_hot(ops: Any, values: Any, bins: np.ndarray = BINS) -> Any:
-    """[N, K], each value as the weights of the two bins next to it (equation 10); values beyond the ends become 1.
+    """Each value as the weights of the two bins next to it, [N, K] (equation 10). A value outside the bins gives the
+    end bin the weight 1.
 
     :param values: [N]
     """
@@ -58,8 +59,10 @@ def two_hot(ops: Any, values: Any, bins: np.ndarray = BINS) -> Any:
 
 
 def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
-    """[N], the mean of symmetric bins by the softmax of the logits [N, K]. Opposite bins have probabilities p and q.
-    Rounding errors of p - q, times outer bins of 5e8, would hide the mean: p - q is computed from the logits."""
+    """The mean [N] of symmetric bins, weighted with the softmax of the logits [N, K]. Opposite bins have probabilities
+    p and q. The outer bins are 5e8, so a rounding error of p - q would hide the mean. Therefore p - q is computed from
+    the logits.
+    """
     middle, shares = len(bins) // 2, ops.softmax(logits)
     (low, high), both = ((one[:, :middle], ops.flip(one[:, middle + 1 :], axis=-1)) for one in (logits, shares))
     differences = ops.maximum(*both) * ops.expm1(-ops.abs(low - high)) * ops.sign(high - low)
@@ -67,10 +70,10 @@ def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
 
 
 def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1.0) -> tuple[Any, Any]:
-    """[N] each, KL(posterior || prior) with a constant posterior, which trains the prior, and with a constant prior,
-    which trains the posterior. Below ``free_nats``, neither is trained (equation 3).
+    """KL(posterior || prior) twice, [N] each. The first has a constant posterior and trains the prior. The second has a
+    constant prior and trains the posterior. Below ``free_nats``, there is no gradient (equation 3).
 
-    :param posterior: [N, V, C] probabilities; ``prior`` likewise
+    :param posterior: [N, V, C] probabilities, as ``prior``
     """
 
     def divergence(p: Any, q: Any) -> Any:
@@ -84,12 +87,12 @@ def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1
 class DreamerSettings:
     """Settings of the rule.
 
-    :param size: of the world model
+    :param size: the size of the world model
     :param length: L, the steps of each sequence
-    :param horizon: the imagined steps
+    :param horizon: number of imagined steps
     :param return_lambda: lambda of all returns
     :param entropy_weight: the weight of the policy's entropy
-    :param action: discrete, or continuous with bounds
+    :param action: the action space: discrete, or continuous with bounds
     :param images: the names of the observations that are images with pixels from 0 to 255
     """
 
@@ -103,10 +106,11 @@ class DreamerSettings:
 
 
 def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
-    """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
+    """The loss of world model, actor and critic, which are one network ``main``. Network ``returns`` keeps the
+    percentiles of the returns.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. The
-    values ``deter`` and ``stoch`` are the states before the step that follows each sequence.
+    values ``deter`` and ``stoch`` of the update are the states of the world model after the L steps of each sequence.
     ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
     actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
@@ -142,12 +146,12 @@ class _Losses:
         self._rewards, self._discounts = (self._by_step(one)[:-1] for one in (batch.rewards, batch.discounts))
 
     def _by_step(self, column: Any) -> Any:
-        """[T, N, ...] of [N * T, ...]."""
+        """Reshape [N * T, ...] to [T, N, ...]."""
         sequences = self._ops.reshape(column, (-1, self._settings.length + 1, *column.shape[1:]))
         return self._ops.swapaxes(sequences, 0, 1)
 
     def _flat(self, column: Any) -> Any:
-        """[T * N, ...] of [T, N, ...]."""
+        """Reshape [T, N, ...] to [T * N, ...]."""
         return self._ops.reshape(column, (-1, *column.shape[2:]))
 
     def observe(self, embeddings: Any) -> Any:
@@ -167,13 +171,15 @@ class _Losses:
         return self._flat(ops.scan(step, start, given)[1])
 
     def states_after(self, features: Any) -> dict[str, Any]:
-        """[N, size] by name, the posterior states after the L steps: stored, they refresh the states that acted."""
+        """The posterior states after the L steps, [N, size] by name. In the memory, they replace the stored state of
+        the step after the sequence.
+        """
         size, rows = self._settings.size, self._rewards.shape[1]
         last = features[features.shape[0] - 2 * rows : features.shape[0] - rows]
         return {"deter": last[:, : size.deter], "stoch": last[:, size.deter : size.latent]}
 
     def _encoded(self, actions: Any) -> Any:
-        """[N, A], as ``ActionSpace.encoded``."""
+        """The actions as numbers [N, A], encoded as by ``ActionSpace.encoded``."""
         ops, space = self._ops, self._settings.action
         if isinstance(space, DiscreteActionSpace):
             return ops.one_hot(actions, space.num_actions, dtype="float32")
@@ -207,10 +213,11 @@ class _Losses:
         return reconstruction + reward + continues + dynamics + 0.1 * representation
 
     def imagine(self, features: Any, nothing: Any) -> tuple[Any, Any]:
-        """Steps from each state on with actions of the policy: features [H + 1, N, F], and actions [H, N].
+        """Imagine H steps from each state, with actions of the policy. Return the features [H + 1, N, F] and the
+        actions [H, N].
 
-        :param features: [N, F], the first ones
-        :param nothing: [N, E], any embedding
+        :param features: [N, F], the features of the states to begin with
+        :param nothing: [N, E], any embedding; it has no effect
         """
         ops, size, model = self._ops, self._settings.size, self._constant
 
@@ -222,14 +229,15 @@ class _Losses:
 
         random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
         random = ops.swapaxes(random, 0, 1)
-        # the action before is not read: on TensorFlow, a step gives what it carries
+        # step does not read the previous action. It is carried because on TensorFlow a step must return what it carries
         nobody = drawn_action(ops, model.head(POLICY, features), random[0, :, VARIABLES:])
         found, actions = ops.scan(step, (features, nobody), random)[1]
         return ops.concatenate([features[None], found], axis=0), ops.stop_gradient(actions)
 
     def of_behaviour(self, features: Any, actions: Any) -> tuple[Any, Any]:
         """The losses of actor and critic in imagination (equations 6 and 8), and the returns [T, N] of the states of
-        the batch. The parameters are as ``imagine`` returns them."""
+        the batch. The parameters are the results of ``imagine``.
+        """
         ops, settings, rows = self._ops, self._settings, features.shape[1]
         flat, count = self._flat(features), actions.shape[0] * rows
         outcome = self._constant.head(OUTCOME, flat)
@@ -239,7 +247,7 @@ class _Losses:
         values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, rows)))
         mixing = settings.return_lambda * ops.ones_like(rewards)
         returns = self._flat(ops.stop_gradient(lambda_returns(ops, rewards, discounts[1:], values[1:], mixing)))
-        # later steps count as much as the episode is likely to last until then
+        # the weight of a step is the probability that the episode lasts until this step
         weights = self._flat(ops.stop_gradient(ops.cumprod(discounts[:-1], axis=0)))
         is_state = self._flat(ops.ones_like(rewards) * self._is_state[None])
         spread = self._spread(returns, is_state)
@@ -257,7 +265,7 @@ class _Losses:
         return policy_loss + value_loss, ops.reshape(returns[:rows], (settings.length + 1, -1))
 
     def _spread(self, returns: Any, weights: Any) -> Any:
-        """A running range from the 5th to the 95th percentile of the returns [N] (equation 7)."""
+        """The distance between the running 5th and 95th percentiles of the returns [N] (equation 7)."""
         before = self._percentiles.online({})[0]
         found = dict(zip(("low", "high"), percentiles(self._ops, returns, weights)))
         after = {name: 0.99 * before[name] + 0.01 * new for name, new in found.items()}
@@ -265,8 +273,8 @@ class _Losses:
         return after["high"] - after["low"]
 
     def of_replay(self, features: Any, imagined: Any) -> Any:
-        """The critic's loss on the steps of the batch. Their lambda-returns use the rewards of the batch, and imagined
-        returns after its last step.
+        """The critic's loss on the steps of the batch. The lambda-returns of these steps use the rewards of the batch,
+        and imagined returns after the last step.
 
         :param imagined: [T, N], the imagined returns
         """
@@ -283,7 +291,8 @@ class _Losses:
 def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dict[str, Any], nothing: Any) -> Any:
     """[N, F], the features after an action, without an observation.
 
-    :param recurrent: [N, ...], the state before it, the action and uniform numbers; see ``StateSpaceMiddleware``
+    :param recurrent: [N, ...], the state before the action, the action and uniform random numbers; see
+        ``StateSpaceMiddleware``
     :param nothing: [N, E], any embedding: it only changes the posterior, which is not used
     """
     features = model.advance(nothing, recurrent)[0]
@@ -293,6 +302,6 @@ def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dic
 
 
 def critic_loss(ops: Any, logits: Any, returns: Any, slow_logits: Any) -> Any:
-    """[N], the cross entropy with the returns, plus the cross entropy with the prediction of the slow critic."""
+    """The critic's cross entropy with the returns, plus its cross entropy with the slow critic's prediction, [N]."""
     targets = two_hot(ops, returns) + two_hot(ops, ops.stop_gradient(decoded(ops, slow_logits)))
     return cross_entropy(ops, logits, targets)

@@ -38,7 +38,7 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
 
 
 class DrQRules:
-    """The rules of the critic and of the actor. Both look at the same shifted images.
+    """The rules of the critic and of the actor. Both use the same shifted images.
 
     ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
     standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise, as a share of the action
@@ -99,7 +99,7 @@ class DrQRules:
     def _noisy_actions(
         self, ops: Any, networks: dict[str, NetworkView], states: dict[str, Any], batch: LearningBatch, noise: Any
     ) -> Any:
-        """[B, A] within their bounds; the gradient passes as if nothing were cut off at the bounds."""
+        """The policy's actions plus noise, clipped to their bounds, [B, A]. The gradient ignores the clipping."""
         low, high = ops.convert_to_tensor(self.low), ops.convert_to_tensor(self.high)
         limit = self.noise_clipping * (high - low) / 2.0
         noise = ops.minimum(ops.maximum(batch.scalars["noise"] * (high - low) * noise, -limit), limit)

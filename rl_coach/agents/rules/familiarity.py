@@ -16,8 +16,8 @@ def greedy_among_familiar(ops: Any, q_online: Any, q_target: Any, batch: Learnin
 
 
 def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.ndarray:
-    """[B, A] Euclidean distances between points [B, D] and the nearest of each of A sets of points [N, D]; infinite for
-    an empty set.
+    """The Euclidean distances [B, A] from each of ``points`` [B, D] to the nearest point of each of the A sets
+    ``known``. Each set is an array [N, D]. The distance to an empty set is infinite.
     """
     points = np.asarray(points, np.float64)
     columns = []
@@ -32,8 +32,8 @@ def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.nda
 
 
 def allowed_or_most_familiar(familiarity: np.ndarray, threshold: float, possible: np.ndarray) -> np.ndarray:
-    """[B, A], True for possible actions that are familiar enough. If no possible action is familiar enough, True for
-    the most familiar one.
+    """[B, A], True for possible actions that are familiar enough. If no possible action is familiar enough, only the
+    most familiar possible action is True.
 
     :param familiarity: [B, A], larger for more familiar actions
     :param threshold: the smallest familiarity that is enough

@@ -19,12 +19,13 @@ def fast_td3_stages(
     """The critics learn distributions of r + discount Z(s', a'), then the actor maximizes the smallest of their means
     (section 2.1, and the authors' code).
 
-    a' is the action of the present actor, which has no target, with clipped noise. Z is the distribution of the target
-    critic with the smallest mean. ``extra['noise']`` is [B, A], standard normal.
+    a' is the action of the online actor plus clipped noise. The actor has no target network. Z is the distribution of
+    the target critic with the smallest mean. ``extra['noise']`` is [B, A], standard normal.
 
-    :param policy_noise: deviation of the noise on a', within plus and minus ``noise_clipping``
-    :param action_penalty: weight of the squared input of the policy's squashing in its loss
-    :param support: [N], the returns that distributions are over, evenly spaced
+    :param policy_noise: standard deviation of the noise on a'. The noise is clipped to plus and minus
+        ``noise_clipping``
+    :param action_penalty: weight, in the policy's loss, of the squared input of the policy's tanh
+    :param support: [N], the returns of the distributions, evenly spaced
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 

@@ -38,7 +38,7 @@ def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[
 
 
 def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """[B, A] the objective u(f; g) of each action, equation 1 with section 4's weights of the offsets.
+    """[B, A], the objective u(f; g) of each action: equation 1 with the weights of the offsets from section 4.
 
     :param predictions: [B, A, K * M] changes of M measurements at K offsets; all measurements of the first offset come
         first
@@ -50,7 +50,7 @@ def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarr
 
 
 def future_measurements_rule(loss_weight: float = 1.0) -> UpdateRule:
-    """The mean over the batch of the squared errors of the predictions for the actions taken, equation 5.
+    """The loss is the mean over the batch of the squared errors of the predictions for the actions taken (equation 5).
 
     ``extra['future_measurements']`` [B, K, M] are the targets, and ``extra['is_known']`` [B, K] is 0 for offsets that
     are not learned.

@@ -18,13 +18,13 @@ from rl_coach.architectures.update import (
 )
 
 NORMALISER = "normaliser"
-"""The values that keep the mean squared advantage of ``weighted_imitation_rule``."""
-_LARGEST_EXPONENT = 20.0  # float32 has no squares of the gradients of much larger weights
+"""The name of the network that keeps the mean squared advantage of ``weighted_imitation_rule``."""
+_LARGEST_EXPONENT = 20.0  # with much larger weights, squared gradients overflow float32
 
 
 def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
-    """The mean of -log pi(a|s) over demonstrated actions (Pomerleau 1991, "Efficient training of artificial neural
-    networks for autonomous navigation"; as a likelihood: Osa et al. 2018, section 3.2).
+    """The loss is the mean of -log pi(a|s) over demonstrated actions (Pomerleau 1991, "Efficient training of artificial
+    neural networks for autonomous navigation"; as a likelihood: Osa et al. 2018, section 3.2).
 
     :param loss_weight: weight of the head's loss
     """
@@ -40,16 +40,17 @@ def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
 def weighted_imitation_rule(
     beta: float, rate: float, policy_weight: float = 1.0, value_weight: float = 1.0
 ) -> UpdateRule:
-    """The mean of -exp(beta A / c) log pi(a|s) with A = R - V(s), and of (R - V(s))^2 / 2 (Wang et al. 2018,
-    "Exponentially Weighted Imitation Learning for Batched Historical Data", algorithm 1).
+    """The policy's loss is the mean of -exp(beta A / c) log pi(a|s) with A = R - V(s). The loss of V is the mean of (R
+    - V(s))^2 / 2 (Wang et al. 2018, "Exponentially Weighted Imitation Learning for Batched Historical Data", algorithm
+    1).
 
     ``extra['returns']`` R is [B], the discounted rewards up to the episode's end. ``mean_squared_advantage`` of network
-    ``normaliser`` is c^2, which moves by ``rate`` towards the batch's mean of A^2 before it is used. No gradient of the
-    policy reaches V. Exponents are 20 at most. Network ``main`` has the policy and ``value`` has V.
+    ``normaliser`` is c^2, which moves by ``rate`` towards the batch's mean of A^2 before c is used. No gradient of the
+    policy reaches V. Exponents are 20 at most. Network ``main`` is the policy, and network ``value`` is V.
 
-    :param beta: 0 is ``imitation_rule``
-    :param rate: of c^2
-    :param policy_weight: the policy head's loss weight; ``value_weight`` is the value head's
+    :param beta: the weight of the advantages; with 0, the policy learns as by ``imitation_rule``
+    :param rate: the rate of c^2, from 0 to 1
+    :param policy_weight: the loss weight of the policy head; ``value_weight`` is the loss weight of the value head
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -80,12 +81,12 @@ def weighted_imitation_rule(
 
 
 def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """The mean squared difference between the demonstrated action and the action of the branch for the row's command
-    (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
+    """The loss is the mean squared difference between the demonstrated action and the action of the branch for the
+    row's command (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     """
 

@@ -21,12 +21,13 @@ def implicit_q_learning_stages(expectile: float, inverse_temperature: float) -> 
 
     Actions are from -1 to 1. Critics have a target network.
 
-    :param expectile: tau; V is the mean value of the data's actions for 0.5, and the value of the best one near 1
+    :param expectile: tau; with 0.5, V is the mean value of the data's actions; near 1, V is the value of the best
+        action in the data
     :param inverse_temperature: beta; 0 imitates all actions of the data equally
     """
 
     def value_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        """Expectile regression, equation 5."""
+        """The loss of V: expectile regression (equation 5)."""
         assert_rank(1, weights=batch.weights)
         assert_rank(2, actions=batch.actions)
         q = _value_of_actions(ops, networks, batch)
@@ -37,14 +38,14 @@ def implicit_q_learning_stages(expectile: float, inverse_temperature: float) -> 
         return Update({"v": loss}, signals={"V Loss": loss, "V": weighted_mean(ops, v, batch.weights)})
 
     def policy_and_critics_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        """Equations 6 and 7."""
+        """The losses of the critics (equation 6) and the policy (equation 7)."""
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         v = networks["v"].online(batch.states)[0]["v"]
         advantages = _value_of_actions(ops, networks, batch) - v
         importance = ops.stop_gradient(ops.minimum(ops.exp(inverse_temperature * advantages), LARGEST_WEIGHT))
         policy = networks["policy"].online(batch.states)[0]
         log_deviation = ops.maximum(policy["log_deviation"], SMALLEST_LOG_DEVIATION)
-        # the mean is squashed, not the sample: before squashing, recorded actions at the bounds are infinitely far out
+        # the mean is squashed, not the sample: the inverse of tanh is infinite for recorded actions at the bounds
         log_density = gaussian_log_probability(ops, batch.actions, ops.tanh(policy["mean"]), log_deviation)
 
         v_t = networks["v"].online(batch.next_states)[0]["v"]
@@ -67,6 +68,6 @@ def implicit_q_learning_stages(expectile: float, inverse_temperature: float) -> 
 
 
 def _value_of_actions(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """The smaller one of the target critics' values [B] of the recorded actions; no gradient reaches it."""
+    """The smaller value [B] that the two target critics give the recorded actions. No gradient flows through it."""
     q = networks["q"].target({**batch.states, "action": batch.actions})[0]
     return ops.stop_gradient(ops.minimum(q["q1"], q["q2"]))

@@ -30,9 +30,9 @@ def mappo_rule(
     mask_name: str,
     value_epsilon: float | None,
 ) -> UpdateRule:
-    """Actor: -policy_weight E[min(r_i A, clip(r_i, 1 - e, 1 + e) A)] - beta E[H(pi_i)], the mean over steps and over
-    the players i that are ``present``. r_i is the ratio of the player's own action (appendix A). Critic:
-    value_weight (V - R)^2 of the state, clipped as in ``clipped_ppo_rule``.
+    """The losses of actor and critic. Actor: -policy_weight E[min(r_i A, clip(r_i, 1 - e, 1 + e) A)] - beta E[H(pi_i)],
+    the mean over steps and over the players i that are ``present``. r_i is the ratio of the player's own action
+    (appendix A). Critic: value_weight (V - R)^2 of the state, clipped as in ``clipped_ppo_rule``.
 
     ``extra`` holds ``advantages`` and ``returns`` [B], which all players share, and ``behaviour_probabilities``
     [B, N, A]; ``actions`` is [B, N]. ``scalars['clipping_decay']`` multiplies epsilon.

@@ -17,7 +17,7 @@ from rl_coach.memories.non_episodic.differentiable_neural_dictionary import look
 
 
 def neural_episodic_control_rule(delta: float, is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """The squared errors between values from the dictionaries and n-step returns (algorithm 1).
+    """The loss: the squared errors between values from the dictionaries and n-step returns (algorithm 1).
 
     ``extra`` has ``keys`` [B, k, F] and ``values`` [B, k] of the nearest entries, and ``returns`` [B].
     """

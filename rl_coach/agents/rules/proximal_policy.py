@@ -8,9 +8,10 @@ from typing import Any
 from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 
-# of ratios; float32 has no squares of the gradients of much larger ones, which actions have that the policy never drew
+# the bound of log ratios. Actions that the policy would never draw can have much larger ratios: their squared gradients
+# overflow float32
 LARGEST_LOG = 20.0
-_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
+_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # as in Schulman's code; the paper has 1.5, 1 / 1.5 and 2
 
 
 def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
@@ -21,14 +22,14 @@ def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
 
 
 def clipped_objective(ops: Any, ratio: Any, advantages: Any, epsilon: Any) -> Any:
-    """min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
+    """The clipped objective min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
     return ops.minimum(ratio * advantages, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
 
 
 def clipped_policy_loss(
     ops: Any, log_ratio: Any, advantages: Any, limit: Any, weights: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] and signals about the ratio r.
+    """The policy's loss -E[min(r A, clip(r, 1 - e, 1 + e) A)], and signals about the ratio r.
 
     :param log_ratio: [B], log r; or [B, N] of N players
     :param advantages: A, of the same shape or broadcast to it
@@ -50,8 +51,8 @@ def clipped_policy_loss(
 
 
 def clipped_value_loss(ops: Any, values: Any, batch: LearningBatch, value_epsilon: float | None, kind: str = "") -> Any:
-    """The mean of (V - R)^2, or with ``value_epsilon`` of the larger one of (V - R)^2 and (V' - R)^2; see
-    ``clipped_ppo_rule``.
+    """The critic's loss: the mean of (V - R)^2. With ``value_epsilon``, the mean of the larger one of (V - R)^2 and (V'
+    - R)^2; see ``clipped_ppo_rule``.
 
     :param values: [B], V
     :param kind: the beginning of the names of the returns and the old values in ``extra``
@@ -74,8 +75,8 @@ def clipped_ppo_rule(
     mask_name: str | None,
     value_epsilon: float | None = None,
 ) -> UpdateRule:
-    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), equations 7 and 9 of
-    Schulman et al. 2017.
+    """The loss value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi) (Schulman et
+    al. 2017, equations 7 and 9).
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon. With ``value_epsilon``, the critic's loss is the larger one of (V - R)^2 and (V' - R)^2. V' is
@@ -114,8 +115,9 @@ def asynchronous_ppo_rule(
 ) -> UpdateRule:
     """``clipped_ppo_rule`` for segments of older policies (Luo et al. 2020, "IMPACT", section 3; RLlib's APPO).
 
-    ``extra`` holds ``advantages`` and ``returns`` of V-trace, from the policies that acted to the policy before the
-    update, and ``behaviour_log_probs`` of the policy before the update. Each row with a weight counts as 1.
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``. The advantages and returns are V-trace's:
+    corrected from the policies that acted to the policy before the update. The log probabilities are of the policy
+    before the update. Weights above 0 count as 1.
     """
     clipped = clipped_ppo_rule(epsilon, beta_entropy, value_weight, policy_weight, mask_name)
 
@@ -127,7 +129,9 @@ def asynchronous_ppo_rule(
 
 
 def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
-    """The penalty's next weight, after a phase that moved the policy by ``divergence``."""
+    """The next weight of the KL penalty. ``divergence`` is the KL divergence by which the last training phase moved the
+    policy.
+    """
     if divergence > _TOO_FAR * target:
         return coefficient * _CHANGE
     return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient
@@ -140,8 +144,9 @@ def ppo_rule(
     mask_name: str | None,
     epsilon: float | None = None,
 ) -> UpdateRule:
-    """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
-    Schulman et al. 2017, with the additional penalty of their code on a KL above twice the target d.
+    """The losses of two networks. Critic: (V - R)^2. Policy: -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi)
+    (Schulman et al. 2017, equation 8). The term with c is in the authors' code: a penalty on a KL above twice the
+    target d.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
     ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
@@ -184,7 +189,7 @@ def ppo_rule(
 
 
 def behaviour_policy(ops: Any, batch: LearningBatch) -> dict[str, Any]:
-    """The outputs of the policy that played, from the columns that ``ppo_rule`` names."""
+    """The outputs of the policy that played, from the columns of the batch; see ``ppo_rule``."""
     prefix = "behaviour_"
     names = ("probabilities", "mean", "standard_deviation")
     old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}

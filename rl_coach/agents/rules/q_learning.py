@@ -31,7 +31,9 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 
 def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
-    """The values [B, A], very low where the observation ``mask_name`` of these states forbids an action."""
+    """The values ``q`` [B, A], replaced by a very low number if the observation ``mask_name`` of a state forbids the
+    action.
+    """
     return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 
@@ -47,7 +49,7 @@ def q_learning_update(
 
     :param target: [B]
     :param q: [B, A], the online network's values
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     :param mean: computes the network's loss from ``(ops, losses, weights)``; losses and weights are [B]
     """
@@ -64,9 +66,10 @@ def q_learning_rule(
     loss_weight: float = 1.0,
     mean: Any = weighted_mean,
 ) -> UpdateRule:
-    """y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses a' (Mnih et al. 2015, algorithm 1).
+    """The loss of Q-learning with the targets y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses
+    a' (Mnih et al. 2015, algorithm 1).
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: computes the actions a' [B] from ``(ops, online Q(s', .), target Q(s', .), batch)``; the
         values are [B, A]
@@ -97,13 +100,13 @@ def conservative_rule(
     alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) (Kumar et al. 2020, "Conservative Q-learning for offline
     reinforcement learning", equation 4).
 
-    If the loss of ``rule`` is the whole squared error, the penalty is doubled instead. The Huber loss needs no change:
+    If ``rule`` gives the whole squared error, not half of it, the penalty is doubled. The Huber loss needs no change:
     it is half of the squared error for small errors. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``main``
     :param settings: the settings of the penalty
     :param mask_name: the observation that masks actions, if there is one
-    :param is_huber: the loss of ``rule`` is the Huber loss
+    :param is_huber: True if the loss of ``rule`` is the Huber loss
     :param loss_weight: weight of the head's loss
     """
     scale = loss_weight * (1.0 if is_huber else 2.0)
@@ -125,8 +128,9 @@ def munchausen_rule(
     mask_name: str | None,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s') (Q_target(s', a') - tau log pi(a'|s')),
-    where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0: section 4).
+    """The loss of Q-learning with the targets y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s')
+    (Q_target(s', a') - tau log pi(a'|s')), where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0:
+    section 4).
 
     The sum over a' is computed as tau logsumexp(Q_target(s', .) / tau), which is exact also for very small
     probabilities.
@@ -134,7 +138,7 @@ def munchausen_rule(
     :param temperature: tau
     :param alpha: weight of the bonus
     :param smallest_log_policy: l_0, the lower bound of the scaled log-policy
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the head's loss
     """
@@ -158,9 +162,9 @@ def munchausen_rule(
 def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
     """The loss between Q(s, a) and its lambda-return (Gallici et al. 2024, algorithm 1).
 
-    ``extra['returns']`` is [B].
+    ``extra['returns']`` [B] are the lambda-returns.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param loss_weight: weight of the head's loss
     """
 

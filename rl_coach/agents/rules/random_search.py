@@ -9,22 +9,22 @@ import numpy as np
 
 
 def direction_of(seed: int, weights: Sequence[np.ndarray]) -> np.ndarray:
-    """[P], standard normal, the direction of a seed: processes exchange the seed in its place.
+    """The direction [P] of a seed: standard normal numbers. Processes exchange seeds instead of directions.
 
-    :param weights: with P numbers in all
+    :param weights: arrays with P numbers in total
     """
     return np.random.default_rng(seed).standard_normal(sum(array.size for array in weights))
 
 
 def shaped(numbers: np.ndarray, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Numbers [P] in the shapes of the weights, float32."""
+    """The numbers [P], reshaped to arrays with the shapes of the weights, float32."""
     parts = np.split(numbers.astype(np.float32), np.cumsum([array.size for array in weights])[:-1])
     return [part.reshape(array.shape) for part, array in zip(parts, weights)]
 
 
 def random_search_gradient(directions: np.ndarray, plus: np.ndarray, minus: np.ndarray, top: int) -> np.ndarray:
-    """[P], -1 / (b sigma) sum_k (r_k+ - r_k-) delta_k over the b best directions (algorithm 2, steps 6 and 7). Its
-    descent with the learning rate alpha is the step of the paper.
+    """The gradient [P]: -1 / (b sigma) sum_k (r_k+ - r_k-) delta_k over the b best directions (algorithm 2, steps 6 and
+    7). A step of gradient descent with the learning rate alpha is the step of the paper.
 
     The best directions have the largest max(r+, r-). sigma is the standard deviation of their 2 b returns; if all are
     equal, the gradient is 0.

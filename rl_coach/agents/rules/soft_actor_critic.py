@@ -1,7 +1,7 @@
 """The updates of soft actor-critic with a value network (Haarnoja et al. 2018), and without one (Haarnoja et al.
 2018b). The update without a value network can learn its temperature.
 
-With other settings, it is the update of TQC, REDQ, DroQ, CrossQ and SimbaV2.
+With other settings, the update without a value network is the update of TQC, REDQ, DroQ, CrossQ or SimbaV2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEFT_OUT = 1e30  # larger than any value
 
 
 def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
-    """tanh(u) with u ~ N(mean, deviation), and its log density (appendix C, equation 21).
+    """A sample tanh(u) with u ~ N(mean, deviation^2), and its log density (appendix C, equation 21).
 
     :param policy: ``mean`` and ``log_deviation`` [B, A]
     :param noise: [B, A], standard normal
@@ -94,7 +94,9 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
 
 
 def soft_actor_critic_stages(temperature: float = 1.0) -> Stages:
-    """The update of ``soft_actor_critic_rule``, with the signal that Coach has of the policy's gradients."""
+    """The update of ``soft_actor_critic_rule`` as one stage. The signal ``Policy_grads_sumabs`` is the sum of the
+    policy's absolute gradients.
+    """
     rule = soft_actor_critic_rule(temperature)
     return (Stage(("policy", "q", "v"), rule, gradient_sums=(("Policy_grads_sumabs", "policy"),)),)
 
@@ -105,10 +107,11 @@ class MaximumEntropySettings:
 
     :param temperature: weight of the entropy; None learns it
     :param target_entropy: the entropy that a learned temperature aims at
-    :param policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not the smallest value
+    :param policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
+        smallest value
     :param dropped_quantiles: number of the largest quantiles of each critic that targets do not use
-    :param has_target: the critics have a target network; otherwise they compute the states and the next states as one
-        joint batch
+    :param has_target: True if the critics have a target network. Otherwise the critics compute the states and the next
+        states as one joint batch
     :param has_subset: True if the target is the smallest value of some critics only: ``extra['critics']`` [B, N] is 1
         for these critics, 0 for the others
     :param support: the smallest return, the largest return and the number of returns in the critics' distributions;
@@ -162,9 +165,9 @@ def maximum_entropy_critic_rule(
 
 
 def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The cross-entropy between the distribution of r + discount (Z - temperature log pi), projected onto the support,
-    and each critic's distribution. The loss is the sum over the critics. Z comes from the target critic with the
-    smallest mean (Lee et al. 2025).
+    """The loss of a critic is the cross-entropy between the distribution of r + discount (Z - temperature log pi),
+    projected onto the support, and the critic's distribution. The losses of the critics are added. Z comes from the
+    target critic with the smallest mean (Lee et al. 2025).
     """
     assert settings.support is not None
     support = np.linspace(*settings.support).astype(np.float32)
@@ -189,7 +192,7 @@ def categorical_update(
     :param name: the critics' network
     :param next_actions: [B, A]
     :param cost: [B, 1] or a number, subtracted from the next return
-    :param support: [N], the returns that distributions are over, evenly spaced
+    :param support: [N], the returns of the distributions, evenly spaced
     """
     z_t = networks[name].target({**batch.next_states, "action": next_actions})[0]
     smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
@@ -216,7 +219,7 @@ def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
         assert_rank(2, noise=batch.extra.get("noise"))
         temperature = _temperature(ops, networks, settings)
         actions, log_density = squashed_sample(ops, networks["policy"].online(batch.states)[0], batch.extra["noise"])
-        # the policy's pass leaves the statistics of batch normalisation to the critics' own
+        # without a target network, only the critics' own update changes the statistics of batch normalisation
         quantiles = networks["q"].online({**batch.states, "action": actions}, training=settings.has_target)[0]
         policy_losses = temperature * log_density - _value_of(ops, quantiles["quantiles"], settings)
         losses = {"policy": weighted_mean(ops, policy_losses, batch.weights)}
@@ -232,7 +235,7 @@ def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
 
 
 def _temperature(ops: Any, networks: dict[str, NetworkView], settings: MaximumEntropySettings) -> Any:
-    """The weight of the entropy, through which no gradient passes."""
+    """The weight of the entropy. No gradient flows through it."""
     if settings.temperature is not None:
         return settings.temperature
     return ops.stop_gradient(ops.exp(networks["temperature"].online({})[0]["log_temperature"]))
@@ -253,10 +256,11 @@ def _quantiles(
 
 
 def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: MaximumEntropySettings) -> Any:
-    """[B, atoms] that stand for the next return, of the critics' quantiles [B, N, M].
+    """The atoms [B, atoms] of the next return's distribution, from the critics' quantiles [B, N, M].
 
-    With one quantile: the smallest value (Fujimoto et al. 2018), or that of a random subset (Chen et al. 2021,
-    algorithm 1). With several: all but the largest of them, pooled (Kuznetsov et al. 2020, equation 11).
+    With one quantile, there is one atom: the smallest value of all critics (Fujimoto et al. 2018), or of a random
+    subset of the critics (Chen et al. 2021, algorithm 1). With several quantiles, the quantiles of all critics are
+    pooled, and the largest are left out (Kuznetsov et al. 2020, equation 11).
     """
     critics, each = quantiles.shape[1:]
     if each > 1:
@@ -270,7 +274,7 @@ def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: M
 
 
 def _value_of(ops: Any, quantiles: Any, settings: MaximumEntropySettings) -> Any:
-    """[B], the value that the policy climbs, of quantiles [B, N, M]."""
+    """The value [B] that the policy maximizes, from quantiles [B, N, M]."""
     values = ops.mean(quantiles, axis=-1)
     is_mean = settings.policy_uses_mean_of_critics or quantiles.shape[-1] > 1
     return ops.mean(values, axis=-1) if is_mean else ops.min(values, axis=-1)

@@ -10,7 +10,7 @@ from rl_coach.architectures.update import LearningBatch, NetworkView, Update, Up
 
 
 def surrogate_rule(mask_name: str | None) -> UpdateRule:
-    """-E[pi(a|s) / mu(a|s) A], the negative objective of equation 14, for the network ``actor``.
+    """The loss -E[pi(a|s) / mu(a|s) A] of the network ``actor``: the negative objective of equation 14.
 
     ``extra`` holds ``advantages`` [B] and ``behaviour_log_probs`` [B], the log probability under the policy mu that
     played.
@@ -45,7 +45,7 @@ def divergence_rule(mask_name: str | None) -> UpdateRule:
 
 
 def value_rule() -> UpdateRule:
-    """E[(V - R)^2] of the network ``critic``; ``extra['returns']`` [B] holds R."""
+    """The loss E[(V - R)^2] of the network ``critic``. ``extra['returns']`` [B] holds R."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, weights=batch.weights, returns=batch.extra.get("returns"))

@@ -22,7 +22,7 @@ def joint_value(ops: Any, q: Any, mixing: Mapping[str, Any] | None) -> Any:
     """Q_tot [B] of the players' values [B, N].
 
     :param mixing: None sums the values (VDN). Otherwise the outputs of a ``MixingHead``: Q_tot = elu(q |W1| + b1) |w2|
-        + b2, which falls in no player's value (QMIX, equation 5).
+        + b2, which never falls when a player's value rises (QMIX, equation 5).
     """
     if mixing is None:
         return ops.sum(q, axis=-1)
@@ -37,15 +37,16 @@ def value_decomposition_rule(
     needs_online: bool,
     loss_weights: Mapping[str, float],
 ) -> UpdateRule:
-    """y = r + discount_t * Q_tot_target(s', a'), where each a'_i is the best allowed action of player i. The mean of
-    (y - Q_tot(s, a))^2 teaches the players' network ``main`` and, if there is one, the network ``mixer``.
+    """The loss of VDN and QMIX: the mean of (y - Q_tot(s, a))^2 with the targets y = r + discount_t * Q_tot_target(s',
+    a'). Each a'_i is the best allowed action of player i. The players' network ``main`` and, if there is one, the
+    network ``mixer`` learn from this loss.
 
     ``actions`` is [B, N]. The players' values [B, N, A] are 0 for a player that is not present.
 
-    :param is_huber: Huber instead of squared errors
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation [B, N, A] that says which actions are allowed
     :param select_actions: as in ``q_learning_rule``, with values [B, N, A] and actions [B, N]
-    :param needs_online: True if it looks at the online network's values
+    :param needs_online: True if ``select_actions`` uses the online network's values
     :param loss_weights: the weight of the loss of each network
     """
 

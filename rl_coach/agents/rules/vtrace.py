@@ -22,7 +22,7 @@ def vtrace(
     ``n_step_advantages``, bit for bit, because the terms are added in the same order.
 
     :param rewards: [T]
-    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
+    :param values: [T + 1]; the last number is the value after the segment: 0 if the episode terminated
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t), with the policy pi that learns and the policy mu that acted
     :param rho_bar: the largest rho_t = min(rho_bar, ratio_t), the weight of temporal differences
     :param c_bar: the largest c_t = lambda min(c_bar, ratio_t), the weight of later differences for earlier steps

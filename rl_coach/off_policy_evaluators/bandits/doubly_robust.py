@@ -8,7 +8,7 @@ from rl_coach.off_policy_evaluators import estimators
 
 
 class DoublyRobust:
-    """See ``estimators.doubly_robust``, ``inverse_propensity_score`` and ``direct_method``."""
+    """The estimates of ``estimators.doubly_robust``, ``inverse_propensity_score`` and ``direct_method``."""
 
     @staticmethod
     def evaluate(ope_shared_stats: Any) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from rl_coach.off_policy_evaluators.recorded_episodes import ACTION_VALUES, VALU
 
 
 class SequentialDoublyRobust:
-    """See ``estimators.sequential_doubly_robust``."""
+    """The estimate of ``estimators.sequential_doubly_robust``."""
 
     @staticmethod
     def evaluate(evaluation_dataset_as_episodes: Sequence[Episode], discount_factor: float) -> float:

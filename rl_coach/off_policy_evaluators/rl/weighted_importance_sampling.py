@@ -10,7 +10,7 @@ from rl_coach.off_policy_evaluators.recorded_episodes import recorded
 
 
 class WeightedImportanceSampling:
-    """See ``estimators.weighted_importance_sampling``."""
+    """The estimate of ``estimators.weighted_importance_sampling``."""
 
     @staticmethod
     def evaluate(evaluation_dataset_as_episodes: Sequence[Episode], discount_factor: float | None = None) -> float:

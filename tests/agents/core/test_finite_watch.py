@@ -16,7 +16,7 @@ def response(observation=(1.0, 2.0), reward=0.5):
 
 
 GAVE = "that the environment gave in step 7 of episode 3"
-MADE = "that the input filter made of a finite one in step 7 of episode 3"
+MADE = "that the input filter computed from finite numbers in step 7 of episode 3"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_images_are_finite():
 
 def test_a_batch_tells_whether_the_network_is_at_fault():
     explain, bad, good = FiniteWatch().explain, np.array([1, NAN]), np.ones(2)
-    assert explain({"rewards": good, "actions": np.ones(2, int)}) == f"all that it learned from is finite: {ADVICE}"
-    assert explain({"states/a": bad}) == "'states/a' has nan in what another process or a recording gave"
+    assert explain({"rewards": good, "actions": np.ones(2, int)}) == f"all numbers of the update are finite: {ADVICE}"
+    assert explain({"states/a": bad}) == "'states/a' has nan in data from another process or a recording"
     reason = explain({"rewards": good, "extra/advantages": bad})
-    assert reason == f"'extra/advantages', which the networks gave for finite observations, has nan: {ADVICE}"
+    assert reason == f"'extra/advantages', which the networks computed from finite observations, has nan: {ADVICE}"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -86,13 +86,13 @@ def test_what_fits_the_agent_is_taken():
 @pytest.mark.parametrize(
     "changes, stores_episodes, reason",
     [
-        ({"steps": 0}, False, "0 steps in 2 rows"),
-        ({"steps": 6}, False, "6 steps in 2 rows"),
+        ({"steps": 0}, False, "counts 0 steps, but the number of its rows is 2"),
+        ({"steps": 6}, False, "counts 6 steps, but the number of its rows is 2"),
         ({"episode_lengths": [3]}, False, "episodes of .3. steps"),
         ({"episode_lengths": [1]}, True, "1 in whole episodes"),
-        ({"segment_starts": [{}, {}]}, False, "2 places of 1 episodes"),
+        ({"segment_starts": [{}, {}]}, False, "2 segment_starts for 1 episodes"),
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
-        ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
+        ({"reports": [report(length=0)]}, False, "not valid: 0 steps in phase"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
         ({"priorities": np.ones(2)}, False, "2 priorities, but the agent needs 0"),
         ({"columns": batch(action=3)}, False, "an action 3, and the action space has the whole numbers 0 to 2"),
