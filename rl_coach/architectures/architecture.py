@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError
 
 
 def refuse(additional_fetches: Any) -> None:
-    """:raises CoachError: tensors of TensorFlow 1 are asked for"""
+    """:raises CoachError: if tensors of TensorFlow 1 are asked for"""
     if additional_fetches:
         raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
@@ -91,7 +91,7 @@ class Architecture:
         :param outputs: names of the outputs, among ``output_names``; all if not given
         :param squeeze_output: return a single output itself, not a list of one
         :return: [B, ...] arrays, one for each output, in order
-        :raises CoachError: a recurrent network got several rows
+        :raises CoachError: if a recurrent network got several rows
         """
         predictor = self._fresh_predictor()
         if self.recurrent_state and len(next(iter(inputs.values()))) != 1:

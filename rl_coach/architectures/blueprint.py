@@ -51,7 +51,7 @@ class NetworkBlueprint(ExportedNetwork):
     def from_plain(cls, plain: Mapping[str, Any]) -> NetworkBlueprint:
         """The blueprint from the result of ``plain``.
 
-        :raises KeyError: a key is missing
+        :raises KeyError: if a key is missing
         """
         return cls(**{field.name: plain[field.name] for field in fields(cls)})
 

@@ -241,5 +241,5 @@ class CompiledAgent(CompiledActing, Protocol):
         :param phases: the M phases of one row of the CSV, stacked [M, ...], with the number of updates that were made
         :param outputs: [M, K, outputs]
         :param shown: [M, ...] by name
-        :raises TrainingError: a loss is not finite
+        :raises TrainingError: if a loss is not finite
         """

@@ -17,7 +17,7 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     :param known: Coach's classes by name
     :param base: the required base class
     :return: a subclass of ``base``, or of ``torch.nn.Module``
-    :raises CoachError: the class does not exist, is not a subclass of ``base``, or derives from a class that was
+    :raises CoachError: if the class does not exist, is not a subclass of ``base``, or derives from a class that was
         removed
     """
     found = wanted

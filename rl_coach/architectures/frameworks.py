@@ -59,8 +59,8 @@ def load_framework(framework: Frameworks, num_devices: int | None = None) -> Fra
     """The framework of that name.
 
     :param num_devices: ``TaskParameters.num_devices``
-    :raises CoachError: the framework is not installed, Keras already runs on another framework, or the devices are not
-        there
+    :raises CoachError: if the framework is not installed, Keras already runs on another framework, or the devices are
+        not there
     """
     if framework not in _FRAMEWORKS:
         known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)

@@ -34,7 +34,7 @@ class Head:
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
     :cvar takes_streams: the head receives a list of [B, F], the features of a middleware with several streams
-    :raises CoachError: the type of the action space is not in ``supported_actions``
+    :raises CoachError: if the type of the action space is not in ``supported_actions``
     """
 
     public: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Head:
     def require_streams(self, network: str) -> None:
         """
         :param network: the network's name, for messages
-        :raises CoachError: the head takes the features of one stream only
+        :raises CoachError: if the head takes the features of one stream only
         """
         if not self.takes_streams:
             raise CoachError(

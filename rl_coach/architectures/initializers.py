@@ -196,7 +196,7 @@ INITIAL_WEIGHTS: dict[str, type[InitialWeights]] = {
 def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
     """The scheme of that name, or the scheme itself.
 
-    :raises CoachError: the name is unknown
+    :raises CoachError: if the name is unknown
     """
     if isinstance(wanted, InitialWeights):
         return wanted

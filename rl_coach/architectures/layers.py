@@ -342,14 +342,14 @@ class Layers:
     def module(self, module_class: Any, x: Any) -> Any:
         """The result of a PyTorch module for ``x``. The module is made for the shape of one row of ``x``.
 
-        :raises CoachError: the framework is not PyTorch
+        :raises CoachError: if the framework is not PyTorch
         """
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
         """The result of a layer of the framework itself for ``x``, such as a Keras layer.
 
-        :raises CoachError: ``layer`` is not a layer of this framework
+        :raises CoachError: if ``layer`` is not a layer of this framework
         """
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "

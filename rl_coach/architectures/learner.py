@@ -200,7 +200,7 @@ class LearningResult:
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
-        :raises TrainingError: a loss is not finite
+        :raises TrainingError: if a loss is not finite
         """
         if self._numbers is None:
             self._numbers, failure = self.read()
@@ -256,7 +256,7 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """The errors [K, B] and the values [K, n, ...] of outputs [K, ...] that follow the scalars.
 
-    :raises CoachError: a value has neither B rows nor a fixed share of B
+    :raises CoachError: if a value has neither B rows nor a fixed share of B
     """
     shares = [Fraction(1), *(share for share, _ in names.values.values())]
     numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
@@ -356,7 +356,7 @@ class Learner:
         :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one
             sequence
         :param stages: the stages of the update to make, all by default
-        :raises TrainingError: a loss of an earlier call is not finite
+        :raises TrainingError: if a loss of an earlier call is not finite
         """
         stages = self.step.stages if stages is None else stages
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
@@ -423,7 +423,7 @@ class Learner:
         :param stage: the number of the update's stage; the gradients of earlier stages must be applied already
         :return: for each network that learns, its gradients in one vector, in the order of its weights; and the outputs
             of the update
-        :raises TrainingError: a loss is not finite
+        :raises TrainingError: if a loss is not finite
         """
         scalars, stages = scalars or {}, self.step.stages[stage : stage + 1]
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())

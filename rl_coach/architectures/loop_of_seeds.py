@@ -25,7 +25,7 @@ class LoopOfSeeds:
     :param name: the name of the seed
     :param learner: the learner of the seed's networks
     :param network_filters: the pre-network filters of the seed
-    :raises TrainingError: the other process has ended; each method may raise this
+    :raises TrainingError: if the other process has ended; each method may raise this
     """
 
     num_devices = 1
@@ -95,7 +95,7 @@ class LoopOfSeeds:
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
         """Continue with other arrays.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self._ask("set_leaves", leaves)
         return carry

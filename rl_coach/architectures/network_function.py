@@ -82,7 +82,7 @@ class NetworkFunction:
     def in_parts(self, weights: Sequence) -> NetworkParts:
         """The parts of the network for given weights.
 
-        :raises CoachError: the network cannot be called in parts
+        :raises CoachError: if the network cannot be called in parts
         """
         raise CoachError(f"network '{self.name}' cannot be called in parts")
 

@@ -43,7 +43,7 @@ class NetworkInput:
 
         :param spaces: the agent's spaces
         :param network: the network's name, for messages
-        :raises CoachError: the input does not exist
+        :raises CoachError: if the input does not exist
         """
         space = _space(name, spaces, network)
         return cls(tuple(int(n) for n in space.shape), _kind(space))
@@ -59,7 +59,7 @@ class NetworkInput:
     def layers(self, embedder: InputEmbedderParameters) -> list:
         """The layers of its embedder.
 
-        :raises CoachError: the scheme does not exist for inputs of its shape
+        :raises CoachError: if the scheme does not exist for inputs of its shape
         """
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
@@ -137,7 +137,7 @@ def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
     """The inputs that have an embedder, in the order of the merger.
 
     :param network: the network's name, for messages
-    :raises CoachError: the network has no inputs
+    :raises CoachError: if the network has no inputs
     """
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")

@@ -41,7 +41,7 @@ class NetworkSaver(Saver):
     def restore(self, sess: Any, restore_path: str) -> None:
         """Load the weights from a file of ``save``.
 
-        :raises CoachError: the file is damaged, or belongs to another network
+        :raises CoachError: if the file is damaged, or belongs to another network
         """
         try:
             with open(restore_path, "rb") as file:

@@ -155,14 +155,14 @@ class NetworkState:
     def arrays(self, *groups: str) -> list[np.ndarray]:
         """The values of some groups, such as ``'target_weights'``, one group after the other. Do not change the arrays.
 
-        :raises TrainingError: an update that computes these values failed
+        :raises TrainingError: if an update that computes these values failed
         """
         raise NotImplementedError(f"{type(self).__name__} does not read arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
         """Replace the values of one group.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         # first, because an update that still runs would overwrite the new values
         self.finish()

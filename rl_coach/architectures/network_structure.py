@@ -30,7 +30,7 @@ class StructuredNetwork(NetworkFunction):
     :param spaces: the spaces of its agent
     :param name: its name, for messages
     :param rng: the source of initial weights
-    :raises CoachError: the network has no heads or inputs, or a part of it does not exist or fit
+    :raises CoachError: if the network has no heads or inputs, or a part of it does not exist or fit
     """
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
@@ -99,7 +99,7 @@ class StructuredNetwork(NetworkFunction):
 
     def _require_parts(self) -> None:
         """
-        :raises CoachError: the network cannot be called in parts
+        :raises CoachError: if the network cannot be called in parts
         """
         if self._buffers or self._has_several_bodies or any(head.inputs for head in self._heads):
             raise CoachError(

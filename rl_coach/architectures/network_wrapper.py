@@ -76,7 +76,7 @@ class NetworkWrapper:
     def target_network(self) -> Architecture:
         """The target network.
 
-        :raises CoachError: the network has no target
+        :raises CoachError: if the network has no target
         """
         if self._target is None:
             raise CoachError(f"network '{self.name}' has no target network: set create_target_network")
@@ -85,7 +85,7 @@ class NetworkWrapper:
     def exported(self) -> ExportedNetwork:
         """The network as an ONNX graph; exported once, for both the online and the target network.
 
-        :raises CoachError: the network has no inputs
+        :raises CoachError: if the network has no inputs
         """
         if not self.state.function.input_shapes:
             raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
@@ -225,7 +225,7 @@ class NetworkWrapper:
     def set_state(self, state: dict) -> None:
         """Restore the result of ``get_state``.
 
-        :raises ValueError: a shape does not fit
+        :raises ValueError: if a shape does not fit
         """
         for group in self.state.groups():
             self.state.set_arrays(group, self._read(group, state[group], state))
@@ -279,7 +279,7 @@ def predictions_of(
 ) -> Any:
     """The prediction of the given type for states [B, ...], from the first network that makes it.
 
-    :raises CoachError: no network makes this prediction
+    :raises CoachError: if no network makes this prediction
     """
     for network in networks.values():
         for name in network.outputs_named(*_PREDICTED.get(prediction_type, ())):

@@ -45,7 +45,7 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
     ``BatchnormActivationDropout`` of the scheme. If a ``LayerNorm`` follows the layer, they come after the
     ``LayerNorm``. ``parameters.dense_layer`` replaces ``Dense``.
 
-    :raises CoachError: the scheme has no layers of that name for this kind of input
+    :raises CoachError: if the scheme has no layers of that name for this kind of input
     """
     scheme = parameters.scheme
     if isinstance(scheme, (list, tuple)):

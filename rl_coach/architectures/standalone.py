@@ -92,7 +92,7 @@ class BuiltNetwork:
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Replace the weights.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self.state.set_arrays("weights", [np.asarray(array, np.float32) for array in weights])
 

@@ -79,7 +79,7 @@ class TargetLearning:
 
         :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
         :param scaler: divides the gradients
-        :raises CoachError: there are no gradients, or not as many as weights
+        :raises CoachError: if there are no gradients, or not as many as weights
         """
         if gradients is not None:
             self._apply_given(gradients, scaler)

@@ -48,7 +48,7 @@ def set_num_threads(
     :param wanted: ``TaskParameters.num_threads``; None decides by the size of the networks
     :param networks: the agent's networks by name
     :param spaces: the agent's spaces
-    :raises CoachError: ``wanted`` is not a number of threads
+    :raises CoachError: if ``wanted`` is not a number of threads
     """
     if wanted is not None and wanted < 1:
         raise CoachError(f"num_threads must be at least 1, not {wanted}")
@@ -87,7 +87,7 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
 
     :param name: the network's name, for messages
     :param spaces: the agent's spaces
-    :raises CoachError: an input of the network does not exist
+    :raises CoachError: if an input of the network does not exist
     """
     if not network.input_embedders_parameters:
         return 0.0  # values, which no layer computes

@@ -231,7 +231,7 @@ def assert_rank(rank: int, **columns: Any) -> None:
     training.
 
     :param columns: the columns by their names in the message, such as ``rewards=batch.rewards``
-    :raises CoachError: a column has another rank, or the batch lacks it
+    :raises CoachError: if a column has another rank, or the batch lacks it
     """
     for name, column in columns.items():
         if column is None:

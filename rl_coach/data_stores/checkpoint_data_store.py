@@ -40,7 +40,7 @@ class CheckpointDataStore(DataStore):
 
         :param require_new_policy: wait for a checkpoint that this object has not loaded before
         :param timeout: seconds to wait; None waits without end
-        :raises CoachError: no checkpoint was stored within the time, or no more checkpoints follow
+        :raises CoachError: if no checkpoint was stored within the time, or no more checkpoints follow
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:

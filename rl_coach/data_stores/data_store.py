@@ -70,14 +70,14 @@ class DataStore:
         part.
 
         :param name: one of ``documents``
-        :raises OSError: the store cannot be reached; a later call may succeed
+        :raises OSError: if the store cannot be reached; a later call may succeed
         """
         self._is_undefined("put")
 
     def get(self, name: str) -> bytes | None:
         """The newest document of a name; None if it does not exist.
 
-        :raises OSError: the store cannot be reached; a later call may succeed
+        :raises OSError: if the store cannot be reached; a later call may succeed
         """
         self._is_undefined("get")
 
@@ -97,7 +97,7 @@ class DataStore:
         """Give a graph the newest policy.
 
         :param timeout: seconds to wait for a policy; below 0 waits without end
-        :raises CoachError: no policy was stored within the time
+        :raises CoachError: if no policy was stored within the time
         """
         deadline = time.monotonic() + timeout if timeout >= 0 else math.inf
         document = self.get("policy")

@@ -26,7 +26,7 @@ def _class(kind: str, suffix: str = "") -> Any:
 def get_data_store(params: DataStoreParameters) -> DataStore:
     """The store that parameters describe.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     return _class(params.store_type)(params)
 
@@ -35,7 +35,7 @@ def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParamete
     """The parameters of a data store from a JSON object or its text: ``store_type``, ``orchestrator_type``,
     ``orchestrator_params``, and the parameters of that kind by name.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     common = [settings.pop(name, None) for name in ("store_type", "orchestrator_type", "orchestrator_params")]

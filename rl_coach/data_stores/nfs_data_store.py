@@ -64,7 +64,7 @@ class NFSDataStore(CheckpointDataStore):
     def deploy(self) -> bool:
         """Create the directory, and on Kubernetes its volume.
 
-        :raises CoachError: the directory cannot be written, or the cluster refuses
+        :raises CoachError: if the directory cannot be written, or the cluster refuses
         """
         if self.params.orchestrator_type == "kubernetes" and self.params.server is not None:
             return self.create_k8s_nfs_resources()
@@ -86,7 +86,7 @@ class NFSDataStore(CheckpointDataStore):
         """Store a document for all processes of the run. Readers see the old document or the whole new one, never a
         part.
 
-        :raises OSError: the directory cannot be written; a later call may succeed
+        :raises OSError: if the directory cannot be written; a later call may succeed
         """
         os.makedirs(self._directory, exist_ok=True)
         # Not synced: if a power cut loses a policy, the trainer publishes it again.
@@ -96,7 +96,7 @@ class NFSDataStore(CheckpointDataStore):
     def get(self, name: str) -> bytes | None:
         """The newest document of a name; None if it does not exist.
 
-        :raises OSError: the directory cannot be read; a later call may succeed
+        :raises OSError: if the directory cannot be read; a later call may succeed
         """
         try:
             return self._path(name).read_bytes()
@@ -130,7 +130,7 @@ class NFSDataStore(CheckpointDataStore):
     def create_k8s_nfs_resources(self) -> bool:
         """Create a volume for the export, and a claim on it for the pods.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         params = self.params
         params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
@@ -147,7 +147,7 @@ class NFSDataStore(CheckpointDataStore):
     def delete_k8s_nfs_resources(self) -> bool:
         """Remove the claim and the volume; the export keeps its files.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         cluster = self._cluster()
         if self.params.pvc_name and self.params.pv_name:

@@ -99,7 +99,7 @@ class RedisDataStore(DataStore):
     def end_of_policies(self) -> bool:
         """True if the trainer has said that the run is over.
 
-        :raises OSError: Redis cannot be reached; a later call may succeed
+        :raises OSError: if Redis cannot be reached; a later call may succeed
         """
         try:
             state = RunState.read(self.connection.client.get(self._keys.state))

@@ -66,7 +66,7 @@ class S3DataStore(CheckpointDataStore):
     def deploy(self) -> bool:
         """Check that the bucket exists and can be reached.
 
-        :raises CoachError: the bucket does not exist, or cannot be reached
+        :raises CoachError: if the bucket does not exist, or cannot be reached
         """
         with self._refusals("reach"):
             self._client.head_bucket(Bucket=self.params.bucket_name)
@@ -79,7 +79,7 @@ class S3DataStore(CheckpointDataStore):
     def undeploy(self) -> bool:
         """Delete the documents and close the connection. The experiment's files stay in the bucket.
 
-        :raises CoachError: the service refuses
+        :raises CoachError: if the service refuses
         """
         with self._refusals("write to"):
             for name in self.documents:
@@ -92,8 +92,8 @@ class S3DataStore(CheckpointDataStore):
     def put(self, name: str, content: bytes) -> None:
         """Store a document for all processes of the run.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("write to"):
             self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
@@ -101,8 +101,8 @@ class S3DataStore(CheckpointDataStore):
     def get(self, name: str) -> bytes | None:
         """The newest document of a name; None if it does not exist.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("read from"):
             try:
@@ -115,8 +115,8 @@ class S3DataStore(CheckpointDataStore):
         """Upload new files of the experiment's directory: first the checkpoints, then the file that names the newest.
         Files that were removed locally are removed from the bucket, too.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         root = self._root
         found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
@@ -132,7 +132,7 @@ class S3DataStore(CheckpointDataStore):
     def load_from_store(self) -> None:
         """Download files that are missing locally, or have another size or an older date here.
 
-        :raises CoachError: the service refuses
+        :raises CoachError: if the service refuses
         """
         root = self._root
         with self._refusals("read from"):
@@ -229,7 +229,7 @@ def _line(action: str, where: str, error: Exception) -> str:
 def _connect(params: S3DataStoreParameters) -> Any:
     """A client of the service.
 
-    :raises CoachError: the credentials file cannot be read
+    :raises CoachError: if the credentials file cannot be read
     """
     import boto3
     import botocore.session

@@ -53,7 +53,7 @@ class Filter(KeepsEpisodeState):
     def merge_gathered(self, gathered: State) -> None:
         """Add the statistics that the same filter has gathered in another process.
 
-        :raises CoachError: the statistics belong to another filter
+        :raises CoachError: if the statistics belong to another filter
         """
         if gathered:
             raise CoachError(f"the {type(self).__name__} has no statistics that could be added up")
@@ -65,7 +65,7 @@ class Filter(KeepsEpisodeState):
     def set_state(self, state: State) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :raises CoachError: the state belongs to another filter
+        :raises CoachError: if the state belongs to another filter
         """
         if state:
             raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which has no state")
@@ -79,7 +79,7 @@ class Filter(KeepsEpisodeState):
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Restore the state from the file that ``save_state_to_checkpoint`` wrote.
 
-        :raises CoachError: the file is missing, damaged or of another filter
+        :raises CoachError: if the file is missing, damaged or of another filter
         """
         if self.get_state():
             self.set_state(read_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", "a filter's state"))

@@ -30,7 +30,7 @@ _RANDOM_STATE = "_rng"
 def describe_input_filter(chain: InputFilter) -> list[Description]:
     """The observation filters in the order in which they are applied. A trained policy needs no reward filters.
 
-    :raises CoachError: a filter cannot be described
+    :raises CoachError: if a filter cannot be described
     """
     return [
         {"observation": observation, "name": name, **_describe(member)}
@@ -42,7 +42,7 @@ def describe_input_filter(chain: InputFilter) -> list[Description]:
 def describe_output_filter(chain: OutputFilter) -> list[Description]:
     """The action filters, nearest to the environment first.
 
-    :raises CoachError: a filter cannot be described
+    :raises CoachError: if a filter cannot be described
     """
     return [{"name": name, **_describe(member)} for name, member in chain.action_filters.items()]
 
@@ -50,7 +50,7 @@ def describe_output_filter(chain: OutputFilter) -> list[Description]:
 def describe_space(space: spaces.Space) -> Description:
     """A space without its random generator.
 
-    :raises CoachError: the space contains a value that is not a number, a text, an array or another space
+    :raises CoachError: if the space contains a value that is not a number, a text, an array or another space
     """
     if type(space).__module__ != spaces.__name__:
         raise CoachError(f"the space {space!r} is not a class of {spaces.__name__}: it cannot be described as data")
@@ -72,7 +72,7 @@ class DescriptionReader:
         """The chain of filters, each with the state that was described.
 
         :param observation_spaces: spaces of the inputs, by name
-        :raises CoachError: a filter is not allowed, or does not fit the spaces
+        :raises CoachError: if a filter is not allowed, or does not fit the spaces
         """
         chain = InputFilter()
         for one in descriptions:
@@ -87,7 +87,7 @@ class DescriptionReader:
         """The chain.
 
         :param action_space: the action space of the environment
-        :raises CoachError: a filter is not allowed, or does not fit the space
+        :raises CoachError: if a filter is not allowed, or does not fit the space
         """
         chain = OutputFilter()
         for one in descriptions:
@@ -100,7 +100,7 @@ class DescriptionReader:
     def space(self, description: Description) -> Any:
         """The space that a description describes.
 
-        :raises CoachError: ``rl_coach.spaces`` has no class of this name, or the space is too large
+        :raises CoachError: if ``rl_coach.spaces`` has no class of this name, or the space is too large
         """
         cls = getattr(spaces, description["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
@@ -119,7 +119,7 @@ class DescriptionReader:
     def _named(self, path: str) -> Any:
         """The class ``module:Outer.Inner``, if it is defined in an allowed module.
 
-        :raises CoachError: the module is not allowed, or has no class of this name
+        :raises CoachError: if the module is not allowed, or has no class of this name
         """
         module_name, _, name = path.partition(":")
         if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):
@@ -162,7 +162,7 @@ def encode(value: Any, what: str) -> Any:
     """A setting as plain data.
 
     :param what: the owner's name, for errors
-    :raises CoachError: the setting contains a value that is not a number, a text, an array, an enum or a space
+    :raises CoachError: if the setting contains a value that is not a number, a text, an array, an enum or a space
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value

@@ -194,7 +194,7 @@ class OutputFilter(_FilterChain):
     def reverse_filter(self, action_info: ActionInfo) -> ActionInfo:
         """The agent's action for one of the environment's actions, for example of a recorded episode.
 
-        :raises CoachError: the action is not one of the environment's, or no action of the agent results in it
+        :raises CoachError: if the action is not one of the environment's, or no action of the agent results in it
         """
         if self.i_am_a_reference_filter:
             self._refuse()
@@ -210,7 +210,7 @@ class OutputFilter(_FilterChain):
         """The action space that the agent sees.
 
         :param output_action_space: the action space of the environment
-        :raises CoachError: a filter cannot lead to this space
+        :raises CoachError: if a filter cannot lead to this space
         """
         space = output_action_space
         for action_filter in self.action_filters.values():
@@ -225,7 +225,7 @@ class OutputFilter(_FilterChain):
     def remove_action_filter(self, filter_name: str) -> None:
         """Remove a filter.
 
-        :raises CoachError: there is no action filter of this name
+        :raises CoachError: if there is no action filter of this name
         """
         _named(self.action_filters, filter_name, "action filter")
         del self.action_filters[filter_name]
@@ -364,7 +364,7 @@ class InputFilter(_FilterChain):
         """The space of a filtered observation.
 
         :param input_observation_space: the space that the environment gives it; it is not changed
-        :raises CoachError: a filter cannot handle the space
+        :raises CoachError: if a filter cannot handle the space
         """
         filters = self.observation_filters.get(observation_name)
         if not filters:
@@ -388,7 +388,7 @@ class InputFilter(_FilterChain):
     def copy_filters_from_one_observation_to_another(self, from_observation: str, to_observation: str) -> None:
         """Copy the filters of one observation to another observation.
 
-        :raises CoachError: the first observation has no filters
+        :raises CoachError: if the first observation has no filters
         """
         filters = _named(self.observation_filters, from_observation, "filtered observation")
         self.observation_filters[to_observation] = copy.deepcopy(filters)
@@ -411,7 +411,7 @@ class InputFilter(_FilterChain):
     def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
         """Remove one filter of an observation.
 
-        :raises CoachError: there is no filter of this name, or the observation has no filters
+        :raises CoachError: if there is no filter of this name, or the observation has no filters
         """
         filters = _named(self.observation_filters, observation_name, "filtered observation")
         _named(filters, filter_name, f"filter of the observation '{observation_name}'")
@@ -422,7 +422,7 @@ class InputFilter(_FilterChain):
     def remove_reward_filter(self, filter_name: str) -> None:
         """Remove one filter of the reward.
 
-        :raises CoachError: there is no reward filter of this name
+        :raises CoachError: if there is no reward filter of this name
         """
         _named(self.reward_filters, filter_name, "reward filter")
         del self.reward_filters[filter_name]

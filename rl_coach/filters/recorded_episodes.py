@@ -32,7 +32,7 @@ def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilt
     """Filter the transitions of raw episodes as if the agent had played them.
 
     :param episodes: the episodes; the state of a step must be the next state of the step before (see ``in_order``)
-    :raises CoachError: a filter refuses the data
+    :raises CoachError: if a filter refuses the data
     """
     if isinstance(filters, InputFilter) and changes_nothing(filters):
         return [list(episode) for episode in episodes]
@@ -50,7 +50,7 @@ def in_order(
     The last step of each piece counts as truncated.
 
     :return: the pieces, and the number of cuts
-    :raises CoachError: there are cuts, and a filter needs the previous steps
+    :raises CoachError: if there are cuts, and a filter needs the previous steps
     """
     pieces: list[list[Transition]] = []
     for episode in episodes:

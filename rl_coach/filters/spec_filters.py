@@ -169,7 +169,7 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
     :param given: a list of steps, or a dict of lists by the names of the states
     :param where: the key of the specification
     :param shapes: shape of each state by the observation's name; it is replaced by the shape after the filters
-    :raises CoachError: a step is wrong, or does not fit the state
+    :raises CoachError: if a step is wrong, or does not fit the state
     """
     by_name = isinstance(given, Mapping) and not isinstance(given.get("type"), str)
     if by_name:
@@ -196,7 +196,7 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
 def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:
     """Add the filters of a specification for rewards.
 
-    :raises CoachError: a step is wrong, or is only for states
+    :raises CoachError: if a step is wrong, or is only for states
     """
     for number, step in enumerate(_list_of(given, where)):
         kind = step.choice("type", ("clip", "divide", "multiply", "running_standardize")) or step.missing("type")

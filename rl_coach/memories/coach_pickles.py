@@ -227,7 +227,7 @@ def read_pickled_transitions(file_path: str | os.PathLike) -> list[Transition]:
     A pickle can name any function, and an ordinary reader calls it. This reader accepts only arrays, numbers,
     containers and the attributes of Coach's transitions. A file with any other name is refused.
 
-    :raises CoachError: the file cannot be read, or contains something else
+    :raises CoachError: if the file cannot be read, or contains something else
     """
     return [transition for item in _read_pickle(file_path) for transition in _transitions_of(item, file_path)]
 
@@ -255,7 +255,7 @@ def _cut_into_episodes(transitions: list[Transition]) -> list[list[Transition]]:
 def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
     """The items of the list in a file, as stand-ins with arrays and numbers.
 
-    :raises CoachError: the file cannot be read, or contains something else
+    :raises CoachError: if the file cannot be read, or contains something else
     """
     try:
         # Read from bytes in memory: a too large length in a damaged pickle then returns only the bytes that exist.

@@ -24,7 +24,7 @@ _NUMERIC_KINDS = "biufc"
 def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> np.ndarray:
     """[capacity, *shape] zeros. The system allocates memory for a row only when it is written.
 
-    :raises CoachError: the system cannot provide that much memory
+    :raises CoachError: if the system cannot provide that much memory
     """
     try:
         # zeros, not empty with a fill: the system then provides each page only when it is written, so a large replay
@@ -123,7 +123,7 @@ class ArrayColumn:
     def check(self, values: Any) -> None:
         """Check that [B, ...] values fit the column.
 
-        :raises CoachError: the values have another shape, or the dtype cannot hold them
+        :raises CoachError: if the values have another shape, or the dtype cannot hold them
         """
         if self.may_vary or self.dtype.kind == "O":
             return
@@ -180,7 +180,7 @@ def plain_column(values: np.ndarray, name: str) -> Any:
     """Values of a column as plain data: the array itself for numbers, a flattened list for objects.
 
     :param name: name of the column, for the error
-    :raises CoachError: an object cannot be saved
+    :raises CoachError: if an object cannot be saved
     """
     if values.dtype != object:
         return values
@@ -285,7 +285,7 @@ class VectorObservations:
         self.next_states.put_many(rows, np.asarray(next_states))
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: [B, ...] observations do not have the column's shape and dtype"""
+        """:raises CoachError: if [B, ...] observations do not have the column's shape and dtype"""
         self.states.check(np.asarray(values))
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -571,7 +571,7 @@ class FrameObservations:
             self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: ``FrameStacks`` or an array of observations does not fit the column"""
+        """:raises CoachError: if ``FrameStacks`` or an array of observations does not fit the column"""
         if not isinstance(values, FrameStacks):
             self._split(np.asarray(values))
             return

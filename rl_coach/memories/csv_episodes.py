@@ -66,7 +66,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     Other columns are not read, and a warning names them.
 
     :return: the transitions by episode, the lengths [E] of the episodes, and True if the values are raw
-    :raises CoachError: the file cannot be read, a column is missing, or a cell has a wrong value
+    :raises CoachError: if the file cannot be read, a column is missing, or a cell has a wrong value
     """
     path = dataset.filepath
     header, rows, lines = _table(path)
@@ -124,7 +124,7 @@ def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
 class _Layout:
     """The columns of a CSV file by their meaning: states, next states, actions.
 
-    :raises CoachError: a column is missing or occurs twice, or the end of episodes is under an unknown name
+    :raises CoachError: if a column is missing or occurs twice, or the end of episodes is under an unknown name
     """
 
     def __init__(self, header: list[str], path: str):
@@ -225,7 +225,7 @@ class _Table:
     def numbers(self, name: str) -> np.ndarray:
         """The numbers of a column, [N] float64.
 
-        :raises CoachError: a cell is not a finite number
+        :raises CoachError: if a cell is not a finite number
         """
         cells = self.cells(name)
         try:
@@ -240,7 +240,7 @@ class _Table:
     def truths(self, name: str) -> np.ndarray | None:
         """The booleans of a column, [N]; None if the file does not have the column.
 
-        :raises CoachError: a cell is not 0, 1, False or True
+        :raises CoachError: if a cell is not 0, 1, False or True
         """
         if name not in self.header:
             return None
@@ -254,7 +254,7 @@ class _Table:
     def probabilities(self) -> np.ndarray:
         """The probabilities of all actions, [N, A] float64.
 
-        :raises CoachError: a cell is not a list of numbers, or the lists have different lengths
+        :raises CoachError: if a cell is not a list of numbers, or the lists have different lengths
         """
         cells = self.cells(_PROBABILITIES)
         found: list[list[float]] = []
@@ -304,7 +304,7 @@ class _Ends:
     :param order: [N], the indices of the rows, sorted by episode
     :param rows_of: [E], the number of rows of each episode
     :param is_episodic: True if the rows with one ``episode_id`` form a whole episode
-    :raises CoachError: rows of an episode follow its end, or its rows are not in order
+    :raises CoachError: if rows of an episode follow its end, or its rows are not in order
 
     :ivar is_step: True for rows that are transitions
     :ivar has_no_next: True for transitions without a next state
@@ -365,7 +365,7 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
     :param columns: the steps, one episode after the other
     :param episode_lengths: [E], the number of steps of each episode
     :param is_raw: True for values of the environment, False for values after an agent's filters
-    :raises CoachError: a value is neither a number nor a vector, or the file exists or cannot be written
+    :raises CoachError: if a value is neither a number nor a vector, or the file exists or cannot be written
     """
     parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
     actions = columns.action_column

@@ -39,7 +39,7 @@ def read(place: str | os.PathLike) -> DataSet:
 
     :param place: a CSV file in Coach's layout, a file of a memory's ``save`` (``.npz``), a replay buffer that Coach
         pickled (``.p``, ``.pkl``), or ``minari:ID`` for a data set in Minari's directory
-    :raises CoachError: the data set does not exist, has another format, or has no steps
+    :raises CoachError: if the data set does not exist, has another format, or has no steps
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
@@ -58,7 +58,7 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
     against its spaces when it loads the data set.
 
     :param place: the name of the data set, for the message
-    :raises CoachError: a column has other values; the message has the first row that is not finite
+    :raises CoachError: if a column has other values; the message has the first row that is not finite
     """
     columns = data_set.columns
     named = {**{f"state '{name}'": column for name, column in columns.state_columns.items()},
@@ -91,7 +91,7 @@ def named(place: Any) -> Any:
 
 def require_new(place: str | os.PathLike) -> None:
     """
-    :raises CoachError: the format cannot be written, or a data set with this name exists
+    :raises CoachError: if the format cannot be written, or a data set with this name exists
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
@@ -105,7 +105,7 @@ def require_new(place: str | os.PathLike) -> None:
 def write(data_set: DataSet, place: str | os.PathLike) -> None:
     """Write a data set as CSV in Coach's layout, or in Minari's format (``minari:ID``).
 
-    :raises CoachError: the data set exists already, cannot be written, or has values that the format cannot hold
+    :raises CoachError: if the data set exists already, cannot be written, or has values that the format cannot hold
     """
     require_new(place)
     text = os.fspath(place)

@@ -175,7 +175,7 @@ class Memory:
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Check that a chunk fits the stored transitions, before ``store_columns`` changes the memory.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number; the message names it
+        :raises CoachError: if a column lacks rows, or has another name, shape or kind of number; the message names it
         """
         self._store.check(chunk)
         if episode_lengths is not None:
@@ -275,7 +275,7 @@ class Memory:
 
         :param column: [N, ...], a value for each stored transition, oldest first
         :param default: value for later transitions without ``info[name]``; None for no value
-        :raises CoachError: the number of values and of transitions differ, or the default does not fit the values
+        :raises CoachError: if the number of values and of transitions differ, or the default does not fit the values
         """
         self._store.annotate(name, column, default)
 
@@ -296,7 +296,7 @@ class Memory:
         self.frozen = True
 
     def assert_not_frozen(self) -> None:
-        """:raises CoachError: the memory is frozen"""
+        """:raises CoachError: if the memory is frozen"""
         if self.frozen:
             raise CoachError("the memory is frozen and cannot be changed")
 
@@ -357,7 +357,7 @@ def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:
     """``max_size`` as a granularity and an int.
 
-    :raises CoachError: ``max_size`` is not a pair of a granularity and a number of at least 0
+    :raises CoachError: if ``max_size`` is not a pair of a granularity and a number of at least 0
     """
     valid = isinstance(max_size, (tuple, list)) and len(max_size) == 2 and isinstance(max_size[0], MemoryGranularity)
     if not valid or max_size[1] < 0:

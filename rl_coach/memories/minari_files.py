@@ -35,7 +35,7 @@ def read(dataset_id: str) -> DataSet:
     Observations and actions have the form that ``GymEnvironment`` gives them. Values are raw, unless the data set was
     written with ``is_raw=False``.
 
-    :raises CoachError: the data set does not exist, is damaged, or has spaces that are not supported
+    :raises CoachError: if the data set does not exist, is damaged, or has spaces that are not supported
     """
     try:
         return _read(minari.load_dataset(dataset_id), dataset_id)
@@ -73,7 +73,7 @@ def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np
     """The actions [N, ...] of an episode, in the form of an agent with this action space.
 
     :param actions: the actions from Minari, [N, ...] or a tree of such arrays
-    :raises CoachError: an action is not in the action space
+    :raises CoachError: if an action is not in the action space
     """
     raw = [_row(actions, row) for row in range(count)]
     own = np.asarray([space.from_raw(one) for one in raw])
@@ -127,7 +127,7 @@ def _joined(parts: list[Batch]) -> Batch:
 
 def require_new(dataset_id: str) -> None:
     """
-    :raises CoachError: a data set with this name exists, or Minari does not accept the name
+    :raises CoachError: if a data set with this name exists, or Minari does not accept the name
     """
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
@@ -140,7 +140,7 @@ def require_new(dataset_id: str) -> None:
 def write(data_set: DataSet, dataset_id: str) -> None:
     """Write a data set to Minari's directory. If its spaces are unknown, they are derived from the values.
 
-    :raises CoachError: the data set cannot be written, or a step's state is not the next state of the step before;
+    :raises CoachError: if the data set cannot be written, or a step's state is not the next state of the step before;
         then no part of the data set is left
     """
     columns, spaces, begin = data_set.columns, data_set.spaces, 0

@@ -22,7 +22,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
     """The transitions of a file that a memory's ``save`` wrote, and the lengths [E] of the episodes; None instead of
     lengths if the file has none.
 
-    :raises CoachError: the file cannot be read, is damaged or contains something else
+    :raises CoachError: if the file cannot be read, is damaged or contains something else
     """
     content = read_data(path, _KIND)
     try:

@@ -143,7 +143,7 @@ class TransitionStore:
         """Store a copy of one transition. If there is no space, the oldest transitions are removed.
 
         :return: its row
-        :raises CoachError: the observations have other names or shapes than the stored ones
+        :raises CoachError: if the observations have other names or shapes than the stored ones
         """
         # Columns are created by the first transition: only it shows shapes and dtypes.
         if not self.observations:
@@ -199,7 +199,7 @@ class TransitionStore:
     def make_room(self, count: int) -> None:
         """Make space for ``count`` more transitions: remove the oldest, or grow.
 
-        :raises CoachError: ``count`` is larger than the capacity
+        :raises CoachError: if ``count`` is larger than the capacity
         """
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
@@ -326,7 +326,7 @@ class TransitionStore:
     def check(self, chunk: Batch) -> None:
         """Check that a chunk fits the stored columns, so that ``extend`` cannot fail half-way.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number than the stored column.
+        :raises CoachError: if a column lacks rows, or has another name, shape or kind of number than the stored column.
             In an empty store, the chunk's first row is the standard. The message has the name of the column.
         """
         _check_rows(chunk)
@@ -545,7 +545,7 @@ class TransitionStore:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from ``get_state``: the same transitions in the same rows. Sampling continues exactly.
 
-        :raises CoachError: the capacity differs
+        :raises CoachError: if the capacity differs
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(

@@ -49,7 +49,7 @@ class _Keys(NamedTuple):
 def _mesh_for(num_copies: int, chosen: DeviceMesh | None) -> DeviceMesh:
     """The chosen devices, or all devices if their number divides the number of copies, otherwise one.
 
-    :raises CoachError: the number of the chosen devices does not divide the number of copies
+    :raises CoachError: if the number of the chosen devices does not divide the number of copies
     """
     if chosen is None:
         number = len(jax.devices())
@@ -80,7 +80,7 @@ class JaxCompiledLoop:
     :param num_copies: N, the number of copies of the environment
     :param most_steps: S, the largest number of steps of each copy in one call
     :param most_phases: P, the largest number of phases in one call
-    :raises CoachError: the chosen number of devices does not divide the number of copies
+    :raises CoachError: if the chosen number of devices does not divide the number of copies
     """
 
     random = loop_random
@@ -176,7 +176,7 @@ class JaxCompiledLoop:
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
         """A carry of the same structure with other arrays.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         old, tree = jax.tree.flatten(carry)
         if [np.shape(data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:

@@ -116,7 +116,7 @@ class JaxCompiledSeeds:
     def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:
         """Replace the arrays of a seed's carry.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
 

@@ -14,7 +14,7 @@ class DeviceMesh:
 
     :param num_devices: the number of devices
     :ivar everywhere: the place of an array that each device has
-    :raises CoachError: JAX has fewer devices
+    :raises CoachError: if JAX has fewer devices
     """
 
     def __init__(self, num_devices: int):

@@ -82,7 +82,7 @@ class JaxLearner(Learner):
     def _places(self, layout: StepLayout) -> dict[str, Any]:
         """The places of a step's arguments and results, as ``jax.jit`` takes them.
 
-        :raises CoachError: the number of devices does not divide the batch
+        :raises CoachError: if the number of devices does not divide the batch
         """
         mesh, size = self.mesh, layout.batch_size
         if mesh is None:

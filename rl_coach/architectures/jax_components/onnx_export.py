@@ -17,7 +17,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
 
     The graph has a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
 
-    :raises CoachError: the network uses an operation that is not exported
+    :raises CoachError: if the network uses an operation that is not exported
     """
     acting = ActingFunction(network)
     (batch,) = jax.export.symbolic_shape("batch")

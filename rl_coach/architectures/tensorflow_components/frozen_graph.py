@@ -40,7 +40,7 @@ def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: st
     :param output: the output's name in the model
     :param output_names: names for this output; the graph gets an identity operation for each
     :return: the serialised ``GraphDef``
-    :raises CoachError: the model has an operation that is not converted
+    :raises CoachError: if the model has an operation that is not converted
     """
     network = onnx.load_from_string(model).graph
     keep_outputs(network, [output])

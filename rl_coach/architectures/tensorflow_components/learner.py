@@ -186,7 +186,7 @@ class DirectCall:
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
         """The results of the step.
 
-        :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
+        :raises CoachError: if the stored step of an earlier run was damaged, for example by a full disk
         """
         # the last call does not read this memory any more: train waits for it before it makes another
         self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us

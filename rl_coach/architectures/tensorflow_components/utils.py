@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError, did_you_mean
 def get_activation_function(activation_function_string: str) -> Any:
     """TensorFlow's activation function of a name; None for ``'none'``.
 
-    :raises CoachError: the function is unknown
+    :raises CoachError: if the function is unknown
     """
     if activation_function_string == "none":
         return None

@@ -44,7 +44,7 @@ def compiled(function: Step, tensors: Tensors) -> Step:
     variable ``COACH_TORCH_COMPILE`` is ``off``, or if the run is asked to stop during compilation.
 
     :param tensors: an example of its arguments
-    :raises CoachError: Inductor fails
+    :raises CoachError: if Inductor fails
     """
     if os.environ.get(VARIABLE) == "off":
         return function

@@ -44,7 +44,7 @@ def made(
 ) -> tuple[torch.nn.Module, dict[str, Constant]]:
     """A user's module, and its initial weights and buffers by name, from the seed of the network.
 
-    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
+    :raises CoachError: if the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
         not contain their state)
     """
     # the user's own random numbers of PyTorch must not change

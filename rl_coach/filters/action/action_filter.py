@@ -31,13 +31,13 @@ class ActionFilter(Filter):
     def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
         """Check that the filter can produce actions of a space.
 
-        :raises CoachError: the filter cannot produce them
+        :raises CoachError: if the filter cannot produce them
         """
 
     def validate_output_action(self, action: ActionType) -> None:
         """Check that an action belongs to the output action space.
 
-        :raises CoachError: the action does not belong to the space
+        :raises CoachError: if the action does not belong to the space
         """
         space = self.output_action_space
         if space is not None and not space.val_matches_space_definition(action):

@@ -54,7 +54,7 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
 def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpace) -> list[int]:
     """The number of bins in each dimension of a space of vectors.
 
-    :raises CoachError: there are more or fewer numbers than dimensions, or one is below 1
+    :raises CoachError: if there are more or fewer numbers than dimensions, or one is below 1
     """
     if len(space.shape) != 1:
         raise CoachError(f"only spaces of vectors can be discretized, not {space}")

@@ -33,7 +33,7 @@ class BoxMasking(ActionFilter):
     def set_masking(self, masked_target_space_low: Bound, masked_target_space_high: Bound) -> None:
         """Change the allowed part.
 
-        :raises CoachError: the part is not within the space
+        :raises CoachError: if the part is not within the space
         """
         self.masked_target_space_low = masked_target_space_low
         self.masked_target_space_high = masked_target_space_high

@@ -54,7 +54,7 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
     def reverse_filter(self, action: ActionType) -> int:
         """The number of an action.
 
-        :raises CoachError: the action is not one of the target actions
+        :raises CoachError: if the action is not one of the target actions
         """
         targets = np.asarray(self.target_actions)
         same = np.all(np.isclose(targets, np.asarray(action)).reshape(len(targets), -1), axis=1)

@@ -49,7 +49,7 @@ class ObservationFilter(Filter):
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         """Check that the filter supports the observations of a space.
 
-        :raises CoachError: the filter does not support them
+        :raises CoachError: if the filter does not support them
         """
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:

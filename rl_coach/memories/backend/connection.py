@@ -16,7 +16,7 @@ SECONDS_FOR_AN_ANSWER = 10.0
 def import_redis() -> Any:
     """The package ``redis``.
 
-    :raises CoachError: the package is not installed; the message contains the install command
+    :raises CoachError: if the package is not installed; the message contains the install command
     """
     try:
         import redis
@@ -71,7 +71,7 @@ class Connection:
         """Wait for the first answer, and check what Redis does when its memory is full.
 
         :param seconds: the time to wait
-        :raises CoachError: Redis does not answer in time, refuses the password, or evicts unread data
+        :raises CoachError: if Redis does not answer in time, refuses the password, or evicts unread data
         """
         info = self._first_answer(time.monotonic() + seconds)
         policy = str(info.get("maxmemory_policy", "noeviction"))

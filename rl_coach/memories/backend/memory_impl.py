@@ -15,7 +15,7 @@ _KINDS = ("redis", "redispubsub")
 def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
     """The backend for parameters.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     if not isinstance(params, RedisPubSubMemoryBackendParameters):
         raise CoachError(f"no memory backend '{params.store_type}'; allowed are {', '.join(_KINDS)}")
@@ -25,7 +25,7 @@ def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
 def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
     """The parameters of a backend from a JSON object or its text, by name; ``store_type`` is the kind.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     kind = settings.pop("store_type", "redispubsub")

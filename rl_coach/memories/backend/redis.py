@@ -56,7 +56,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
     def connect(self) -> Connection:
         """Connect to Redis.
 
-        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
+        :raises CoachError: if Redis does not answer within 8 seconds, or refuses the password
         """
         password = self.orchestrator_params.get("redis_password")
         connection = Connection(f"redis://{self.redis_address or 'localhost'}:{self.redis_port}/0", password)
@@ -81,7 +81,7 @@ class RedisPubSubBackend(MemoryBackend):
     def deploy(self) -> None:
         """Wait for Redis. The orchestrator starts it.
 
-        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
+        :raises CoachError: if Redis does not answer within 8 seconds, or refuses the password
         """
         self.params.connect().close()
         self.params.deployed = True
@@ -120,7 +120,7 @@ class RedisPubSubBackend(MemoryBackend):
         When this returns, Redis has the transitions. Until a receipt arrives they are also kept here. If Redis loses
         its data before that, the next call sends them again.
 
-        :raises CoachError: Redis has not answered for 8 seconds or more; the transitions are kept for the next call
+        :raises CoachError: if Redis has not answered for 8 seconds or more; the transitions are kept for the next call
         """
         if self._link is None:
             connection = self.params.connect()

@@ -79,7 +79,7 @@ class ChunkError(CoachError):
 class EncodedChunk:
     """Encoded chunk that can be sent several times; only ``first`` changes.
 
-    :raises ChunkError: ``decode`` would refuse the chunk: it is too large, or has NaN or infinite numbers
+    :raises ChunkError: if ``decode`` would refuse the chunk: it is too large, or has NaN or infinite numbers
 
     :ivar number: number of the chunk
     :ivar steps: number of environment steps
@@ -119,7 +119,8 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     """The chunk in an entry of the stream.
 
     :param run: the id of the reader's run
-    :raises ChunkError: the entry is not a chunk, belongs to another run, is too large, or has NaN or infinite numbers
+    :raises ChunkError: if the entry is not a chunk, belongs to another run, is too large, or has NaN or infinite
+        numbers
     """
     # The size is checked before unpacking: a chunk must not exhaust the trainer's memory.
     _require_size(sum(map(len, fields.values())))
@@ -247,7 +248,7 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
 def _require_size(size: int, rows: int = 0) -> None:
     """
     :param size: bytes
-    :raises ChunkError: the chunk is larger than the limits
+    :raises ChunkError: if the chunk is larger than the limits
     """
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
@@ -257,7 +258,7 @@ def _require_size(size: int, rows: int = 0) -> None:
 
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:
     """
-    :raises ChunkError: no column has that path, or the column has another number of rows, NaN or infinite numbers
+    :raises ChunkError: if no column has that path, or the column has another number of rows, NaN or infinite numbers
     """
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
@@ -298,7 +299,7 @@ def pack(document: Any) -> bytes:
 def unpack(document: bytes) -> Any:
     """The values in a document of ``pack``.
 
-    :raises ValueError: the document is malformed
+    :raises ValueError: if the document is malformed
     """
     # Without strict_map_key=False, msgpack refuses dicts with numbers as keys.
     try:

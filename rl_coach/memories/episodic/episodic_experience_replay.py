@@ -235,7 +235,7 @@ class EpisodicExperienceReplay(Memory):
             least one step of an episode. A window across the start or the end of an episode returns fewer transitions.
             So each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in
             short episodes and near their ends.
-        :raises CoachError: no episode is complete
+        :raises CoachError: if no episode is complete
         """
         count = self._num_sampled()
         if is_consecutive_transitions:
@@ -259,7 +259,7 @@ class EpisodicExperienceReplay(Memory):
         :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence
             itself, but not for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the
             start of an episode. ``info['transition_serial']`` is the number of the transition for ``replace_info``
-        :raises CoachError: no episode is complete
+        :raises CoachError: if no episode is complete
         """
         self._num_sampled()
         lengths = self._sampled_lengths()
@@ -345,7 +345,7 @@ class EpisodicExperienceReplay(Memory):
         """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions`` to the episodes after the
         training episodes.
 
-        :raises CoachError: no episode is left for evaluation
+        :raises CoachError: if no episode is left for evaluation
         """
         self._split_training_and_evaluation_sets()
         first = (self.last_training_set_episode_id or 0) + 1
@@ -401,7 +401,7 @@ class EpisodicExperienceReplay(Memory):
     def get_episode_for_transition(self, transition: Transition) -> tuple[int, Episode]:
         """The first complete episode with an equal transition: its index, and the episode.
 
-        :raises CoachError: no complete episode has an equal transition
+        :raises CoachError: if no complete episode has an equal transition
         """
         for index in range(len(self._lengths)):
             episode = self._episode(index, is_complete=True)
@@ -410,7 +410,7 @@ class EpisodicExperienceReplay(Memory):
         raise CoachError("no complete episode in the memory has this transition")
 
     def verify_last_episode_is_closed(self) -> None:
-        """:raises CoachError: an episode is open"""
+        """:raises CoachError: if an episode is open"""
         if self._num_open():
             raise CoachError("the last episode in the memory is still open; close_last_episode() completes it")
 
@@ -463,7 +463,7 @@ class EpisodicExperienceReplay(Memory):
         """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes it.
 
         :param input_filter: filter for raw episodes; its statistics are computed over all of them. None filters nothing
-        :raises CoachError: the file cannot be read or is malformed
+        :raises CoachError: if the file cannot be read or is malformed
         """
         read, is_raw = read_csv_episodes(csv_dataset)
         episodes: list[Any] = [episode.transitions for episode in read]
@@ -485,14 +485,14 @@ class EpisodicExperienceReplay(Memory):
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the episodes to one ``.npz`` file of columns.
 
-        :raises CoachError: the file cannot be written
+        :raises CoachError: if the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the episodes from a file of ``save``.
 
-        :raises CoachError: the file cannot be read or contains something else
+        :raises CoachError: if the file cannot be read or contains something else
         """
         saved, lengths = read_saved(file_path)
         chunk = saved.chunk()

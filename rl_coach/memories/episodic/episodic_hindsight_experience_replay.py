@@ -103,7 +103,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode and its relabelled copies.
 
-        :raises CoachError: a state has no ``desired_goal``, or the goal has another shape than the goals that states
+        :raises CoachError: if a state has no ``desired_goal``, or the goal has another shape than the goals that states
             reach, or the copies do not fit into the memory
         """
         for transition in episode.transitions:

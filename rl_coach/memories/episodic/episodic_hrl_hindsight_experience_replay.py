@@ -40,7 +40,7 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode with the reached subgoals as actions. The argument ``episode`` is not changed.
 
-        :raises CoachError: an action has another shape than the goals that states reach
+        :raises CoachError: if an action has another shape than the goals that states reach
         """
         with_reached_actions = copy.copy(episode)
         with_reached_actions.transitions = [self._with_reached_action(t) for t in episode.transitions]

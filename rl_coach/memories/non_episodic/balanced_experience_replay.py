@@ -89,7 +89,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def store(self, transition: Transition, lock: bool = True) -> None:
         """Store one transition.
 
-        :raises CoachError: the state has no class, or a class that does not exist
+        :raises CoachError: if the state has no class, or a class that does not exist
         """
         class_index = self._class_of(transition.state or {})
         super().store(transition)
@@ -152,7 +152,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def sample(self, size: int) -> Batch:
         """``size`` transitions: ``size // num_classes`` of each class, and the remainder from random classes.
 
-        :raises CoachError: a class has no transitions or, if duplicates are not allowed, too few
+        :raises CoachError: if a class has no transitions or, if duplicates are not allowed, too few
         """
         counts = np.full(self.num_classes, size // self.num_classes)
         counts[self.rng.permutation(self.num_classes)[: size % self.num_classes]] += 1

@@ -125,7 +125,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
     def sample(self, size: int) -> Batch:
         """``size`` transitions, one from each of ``size`` equal segments of the sum of all priorities.
 
-        :raises CoachError: the memory is empty
+        :raises CoachError: if the memory is empty
         """
         if not self.length():
             self._refuse_sampling(size)

@@ -21,7 +21,7 @@ FILE = "dictionary.npz"
 def _faiss() -> ModuleType:
     """The package ``faiss``.
 
-    :raises CoachError: the package is not installed
+    :raises CoachError: if the package is not installed
     """
     try:
         import faiss
@@ -224,7 +224,7 @@ class AnnoyDictionary:
         :param keys: [B, F]
         :param k: number of entries for each key
         :param touch: mark the found entries as used now, so that other entries are removed first
-        :raises CoachError: the dictionary has fewer than k entries
+        :raises CoachError: if the dictionary has fewer than k entries
         """
         if not self.has_enough_entries(k):
             raise CoachError(f"the dictionary has {self.curr_size} entries, fewer than the {k} requested neighbours")
@@ -264,7 +264,7 @@ class AnnoyDictionary:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from ``get_state``.
 
-        :raises CoachError: the keys have another size, or are too many
+        :raises CoachError: if the keys have another size, or are too many
         """
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:

@@ -83,7 +83,7 @@ class ExperienceReplay(Memory):
     def sample(self, size: int) -> Batch:
         """``size`` transitions.
 
-        :raises CoachError: the memory is empty or, if duplicates are not allowed, has fewer than ``size``
+        :raises CoachError: if the memory is empty or, if duplicates are not allowed, has fewer than ``size``
         """
         length = self._store.length
         if length == 0 or (size > length and not self.allow_duplicates):
@@ -134,14 +134,14 @@ class ExperienceReplay(Memory):
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the transitions to one ``.npz`` file of columns.
 
-        :raises CoachError: the file cannot be written
+        :raises CoachError: if the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the transitions from a file of ``save``. If not all of them fit, the oldest transitions are not stored.
 
-        :raises CoachError: the file cannot be read or contains something else
+        :raises CoachError: if the file cannot be read or contains something else
         """
         saved, _ = read_saved(file_path)
         self.store_columns(saved.chunk())

@@ -179,7 +179,7 @@ class SegmentTree:
 
         :param fractions: [B], each from 0 to 1
         :return: [B] leaves and [B] their values
-        :raises ValueError: all values are zero
+        :raises ValueError: if all values are zero
         """
         self._pass_upwards()
         if not self._total > 0:
@@ -326,7 +326,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
         :param indices: [B] ``info('idx')`` of a sampled batch
         :param error_values: [B], zero or more
-        :raises CoachError: the numbers of errors and indices differ, or an error is negative or not a number
+        :raises CoachError: if the numbers of errors and indices differ, or an error is negative or not a number
         """
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
@@ -344,7 +344,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
         :param error_values: [N], zero or more, oldest transition first. If the memory has fewer transitions, the first
             errors are ignored, because their transitions were removed
-        :raises CoachError: an error is negative or not a number
+        :raises CoachError: if an error is negative or not a number
         """
         length = self._store.length
         newest = np.arange(max(0, length - len(error_values)), length)
@@ -353,8 +353,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     def sample(self, size: int) -> Batch:
         """``size`` transitions, one from each of ``size`` equal segments of the sum of priorities.
 
-        :raises CoachError: the memory is empty, all priorities are zero, or duplicates are not allowed and fewer than
-            ``size`` transitions are stored
+        :raises CoachError: if the memory is empty, all priorities are zero, or duplicates are not allowed and fewer
+            than ``size`` transitions are stored
         """
         if self._store.length == 0 or (size > self._store.length and not self.allow_duplicates):
             self._refuse_sampling(size)
