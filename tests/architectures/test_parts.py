@@ -129,7 +129,7 @@ def test_an_own_recurrent_middleware_remembers_until_it_is_reset():
     ("wanted", "message"),
     [
         ("QHaed", "no Head 'QHaed'; did you mean 'QHead'"),
-        ("json:JSONDecoder", "is not a part of a network: it must be a subclass of rl_coach.architectures.heads.Head"),
+        ("json:JSONDecoder", "is not a part of a network: use a subclass of rl_coach.architectures.heads.Head"),
     ],
 )
 def test_a_head_that_is_none_is_named(wanted, message):
