@@ -90,6 +90,6 @@ EMBEDDERS: dict[str, type[InputEmbedder]] = {
 
 
 def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:
-    """The embedder that ``parameters.path`` names."""
+    """Make the embedder with the name or class ``parameters.path``."""
     found = component_class(parameters.path, EMBEDDERS, InputEmbedder)
     return ModuleEmbedder(parameters, given, found) if is_torch_module(found) else found(parameters, given)
