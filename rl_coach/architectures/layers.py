@@ -69,7 +69,7 @@ class Conv2d(Layer):
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
                 f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small: "
-                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or get a vector instead: "
+                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or observe a vector: "
                 f"env_params.observation_space_type=ObservationSpaceType.Vector"
             )
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)

@@ -129,5 +129,5 @@ def test_weights_are_saved_by_themselves(tmp_path):
         for own, other in zip(getattr(restored, name).get_weights(), getattr(saved, name).get_weights()):
             np.testing.assert_array_equal(own, other)
     (tmp_path / "weights.level.agent.main.online").write_bytes(b"damaged")
-    with pytest.raises(CoachError, match="does not hold this network's weights"):
+    with pytest.raises(CoachError, match="does not contain the weights of this network"):
         restored.collect_savers("level/agent").restore(None, str(tmp_path / "weights"))

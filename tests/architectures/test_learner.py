@@ -548,7 +548,7 @@ def test_values_of_rows_and_values_outside_networks():
     values.set_state(state)
     np.testing.assert_allclose(values.online_network.get_weights(), [2.75])
     np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
-    with pytest.raises(CoachError, match="network 'main' holds values and predicts nothing"):
+    with pytest.raises(CoachError, match="network 'main' has no inputs and cannot predict"):
         values.online_network.predict({})
 
 
