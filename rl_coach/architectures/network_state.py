@@ -192,7 +192,7 @@ class NetworkState:
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
-        """Record that updates have been made or are in progress. :param check: waits for them, and raises if they failed"""
+        """Record that updates have been made. :param check: waits for the updates, and raises if they failed"""
         self.version += 1
         check()
 
