@@ -18,7 +18,7 @@ _KINDS = {
 
 def _class(kind: str, suffix: str = "") -> Any:
     if kind not in _KINDS:
-        raise CoachError(f"no data store '{kind}': use {', '.join(_KINDS)}")
+        raise CoachError(f"no data store '{kind}'; allowed are {', '.join(_KINDS)}")
     module, name = _KINDS[kind]
     return getattr(importlib.import_module(module), name + suffix)
 

@@ -41,7 +41,7 @@ def test_a_missing_file_is_said(tmp_path):
 
 def test_an_unknown_data_store_is_refused(tmp_path):
     order(data_store=DataStoreOrder("ftp")).write(tmp_path / "order.json")
-    with pytest.raises(CoachError, match="no data store 'ftp': use redis, nfs, s3"):
+    with pytest.raises(CoachError, match="no data store 'ftp'; allowed are redis, nfs, s3"):
         RunOrder.read(tmp_path / "order.json")
 
 

@@ -1,4 +1,4 @@
-"""Makes memory backends from the names of their kinds."""
+"""Functions that make a memory backend from the name of its kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS = ("redis", "redispubsub")
 
 
 def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
-    """The backend for parameters.
+    """Make the memory backend of the kind ``params.store_type``.
 
     :raises CoachError: if the kind does not exist
     """
@@ -23,7 +23,8 @@ def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
 
 
 def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
-    """The parameters of a backend from a JSON object or its text, by name; ``store_type`` is the kind.
+    """Make the parameters of a backend from a JSON object or its text. The keys are ``store_type``, the kind of
+    backend, and the names of the parameters.
 
     :raises CoachError: if the kind does not exist
     """
