@@ -115,7 +115,7 @@ ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\x01b\x
     [
         (b"cnumpy.core.multiarray\nscalar\n" + FORGED + b"C\x08AAAAAAAA\x86R", "a type is not numeric"),
         (ARRAY + FORGED + b"\x89C\x08AAAAAAAAtb", "a type is not numeric"),
-        (ARRAY + NUMBER.replace(b"K\0tb", b"K?tb") + b"\x89C\x08AAAAAAAAtb", "no flags"),
+        (ARRAY + NUMBER.replace(b"K\0tb", b"K?tb") + b"\x89C\x08AAAAAAAAtb", "has flags"),
         (ARRAY.replace(b"K\1K\1", b"K\1K\2") + NUMBER + b"\x89C\x08AAAAAAAAtb", "do not fit its shape"),
         (b"cnumpy\nndarray\nK\1\x85R", "calls an unknown function"),
         (b"cnumpy\nload\n", "numpy.load"),

@@ -64,7 +64,7 @@ def test_csv_passes_the_input_filter(tmp_path):
 
 def test_csv_that_does_not_fit_says_so(tmp_path):
     memory = episodic(2)
-    with pytest.warns(UserWarning, match="3 transitions; the newest 1 fit"):
+    with pytest.warns(UserWarning, match="3 transitions, but only the newest 1 fit"):
         memory.load_csv(CsvDataset(csv_file(tmp_path)), None)
 
 

@@ -137,7 +137,7 @@ def test_steps_that_do_not_follow_each_other_are_no_data_set_of_minari():
         ("nothing.csv", "cannot read 'nothing.csv'"),
         ("nothing.npz", "nothing.npz"),
         ("nothing.p", "cannot read 'nothing.p'"),
-        ("minari:tests/nothing-v0", "there is none; 'minari list local'"),
+        ("minari:tests/nothing-v0", "it does not exist; 'minari list local'"),
     ],
 )
 def test_what_is_not_there_is_named_in_one_line(place, message, tmp_path, monkeypatch):
