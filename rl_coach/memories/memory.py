@@ -106,7 +106,7 @@ class Memory:
     @property
     def contiguous_frames(self) -> bool:
         """True if sampled stacks of frames are contiguous arrays. False if they are transposed views of [B, K, ...]
-        arrays: this is several times faster, and enough for networks that copy their inputs anyway.
+        arrays, which is several times faster.
         """
         return self._store.contiguous_frames
 
