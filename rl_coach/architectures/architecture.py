@@ -18,7 +18,9 @@ from rl_coach.utils import CoachError
 
 
 def refuse(additional_fetches: Any) -> None:
-    """:raises CoachError: if there are ``additional_fetches``, because they need TensorFlow 1"""
+    """Refuse tensors of TensorFlow 1. :raises CoachError: if there are ``additional_fetches``, because they need
+    TensorFlow 1
+    """
     if additional_fetches:
         raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
@@ -68,7 +70,9 @@ class Architecture:
 
     @property
     def recurrent_outputs(self) -> dict[str, str]:
-        """The output with the next recurrent state, for each input of the recurrent state; empty if there is none."""
+        """By the name of each input for the recurrent state, the name of the output with its new value. Empty for a
+        network without a recurrent state.
+        """
         return {name: f"next_{name}" for name in self.recurrent_state}
 
     def reset_internal_memory(self) -> None:

@@ -48,8 +48,8 @@ class PlannedPhase(NamedTuple):
 
     :param num_updates: number of updates of the networks; the largest possible number if it depends on the data
     :param moves: [K] bool, True for updates after which the target networks move; or one bool for all updates
-    :param steps: environment steps between the last counted step and the phase
-    :param updates_before: number of updates before the phase that are not counted yet
+    :param steps: number of environment steps before the phase that the agent's counters do not include yet
+    :param updates_before: number of updates before the phase that the networks' counters do not include yet
     :param training_step: the number of the phase, from 0 on
     """
 
@@ -174,7 +174,7 @@ class Evaluated(NamedTuple):
 
 
 class CompiledActing(Protocol):
-    """Acting in a compiled loop."""
+    """The functions with which an agent acts in a compiled loop."""
 
     def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         """Choose the actions [N] or [N, D]. Return them with the recurrent state after the step.
@@ -193,12 +193,12 @@ class CompiledActing(Protocol):
         """[steps, L] float32, the levels of exploration (such as epsilon) in the next steps. The host calls this
         method.
 
-        :param ahead: number of environment steps that come before these steps and are not counted yet
+        :param ahead: number of environment steps before these steps that the agent's counters do not include yet
         """
 
 
 class CompiledAgent(CompiledActing, Protocol):
-    """An agent's part in a compiled loop.
+    """The functions with which an agent takes part in a compiled loop.
 
     :ivar period: environment steps between two training phases
     :ivar updates_per_phase: K, the largest number of updates in a training phase
@@ -217,10 +217,10 @@ class CompiledAgent(CompiledActing, Protocol):
         """
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
-        """The memory with one more step."""
+        """Return the memory with one more step."""
 
     def cut(self, memory: Any) -> Any:
-        """The memory after all episodes in progress are cut off at the last step. New episodes begin then."""
+        """Return the memory with all episodes in progress cut off at the last step. New episodes begin then."""
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
         """Make the updates of a training phase."""
@@ -228,12 +228,12 @@ class CompiledAgent(CompiledActing, Protocol):
     # the host calls these methods
 
     def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
-        """The next training phase.
+        """Plan the next training phase.
 
         :param clock: a copy of the agent's ``TrainingClock`` before the phase; the method advances it to the end of the
             phase
-        :param steps: environment steps between the last counted step and the phase
-        :param updates_before: number of updates before the phase that are not counted yet
+        :param steps: number of environment steps before the phase that the agent's counters do not include yet
+        :param updates_before: number of updates before the phase that the networks' counters do not include yet
         :param most: the largest number of training steps that the run may still make; None for no limit
         """
 

@@ -11,7 +11,7 @@ Component = TypeVar("Component")
 
 
 def component_class(wanted: Any, known: Mapping[str, type[Component]], base: type[Component]) -> type[Component]:
-    """The class of a head, an embedder or a middleware.
+    """Find the class of a head, an embedder or a middleware.
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's classes by name

@@ -66,7 +66,7 @@ class ContextEmbedder(InputEmbedder):
         if given.shape[-1] % steps or (given.kind != "vector" and given.shape[-1] != steps):
             raise CoachError(
                 f"a ContextEmbedder of {steps} steps does not fit an input of the shape {given.shape}: add an "
-                f"ObservationStackingFilter({steps}) to the input filter, as the last one"
+                f"ObservationStackingFilter({steps}) as the last filter of the observation"
             )
         return (given.shape[-1] // steps,) if given.kind == "vector" else (*given.shape[:-1], 1)
 

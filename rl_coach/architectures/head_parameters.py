@@ -285,7 +285,7 @@ class DDPGActorHeadParameters(_ActorHead):
 
 
 class WolpertingerActorHeadParameters(_ActorHead):
-    """A proto-action in an embedding of discrete actions (Dulac-Arnold et al. 2015)."""
+    """A proto-action: a point in the embedding space of discrete actions (Dulac-Arnold et al. 2015)."""
 
     head, default_name, default_activation = "WolpertingerActorHead", "policy_head_params", "tanh"
 
@@ -353,14 +353,16 @@ class SACQHeadParameters(_NamedHead):
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     :param num_critics: number of Q networks
     :param num_quantiles: number of quantiles of the return that each network predicts; 1 predicts the mean
-    :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
-    :param layernorm: layer normalisation of each hidden layer, before its activation
-    :param batchnorm: batch normalisation of the input and after each hidden layer
-    :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
-        100,000 in CrossQ; 0 starts with it, None never uses it
+    :param dropout_rate: share of the activations of each hidden layer that are set to zero in training; 0 for no
+        dropout
+    :param layernorm: True for layer normalisation of each hidden layer, before its activation
+    :param batchnorm: True for batch normalisation of the input and after each hidden layer
+    :param batch_renorm_warm_up: number of training passes after which batch renormalisation replaces batch
+        normalisation, for example 100,000 in CrossQ. 0 for batch renormalisation from the start, None for batch
+        normalisation only
 
-    :ivar scheme: layers of each network, instead of ``network_layers_sizes``; no activation or normalisation is added
-        between them
+    :ivar scheme: a list of layers of each network, instead of ``network_layers_sizes``. No activation or normalisation
+        is added between these layers
     :ivar num_atoms: number of returns, evenly spaced from ``v_min`` to ``v_max``, in the distribution that each network
         predicts; 1 for no distribution
     """
@@ -399,9 +401,9 @@ class SACQHeadParameters(_NamedHead):
 
 
 class RNDHeadParameters(_NamedHead):
-    """Features for random network distillation: the error of their prediction measures novelty (Burda et al. 2018).
+    """Features for random network distillation: the error in predicting them measures novelty (Burda et al. 2018).
 
-    :param is_predictor: True for the trained network; the other one keeps its initial weights
+    :param is_predictor: True for the trained network, False for the network that keeps its initial weights
     """
 
     constraints = {"is_predictor": FLAG}

@@ -224,7 +224,9 @@ class LearningResult:
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
-        """The norms of the gradients before clipping, [K] by network; 0 where ``losses`` is 0 for the same reason."""
+        """The norms of the gradients before clipping, [K] by network. A norm is 0 if the update left the network out
+        and did not compute the loss.
+        """
         return self.wait().gradient_norms
 
     @property
@@ -568,12 +570,12 @@ class Learner:
         """[P, count, S] float32, the scalars for ``updates_within`` of all updates in P phases. They do not include the
         masks ``learning`` and ``moving``.
 
-        :param scalars: [P] by name, the agent's scalars
-        :param updates_before: [P] number of updates before each phase that are not counted yet
-        :param training_steps: [P] the number of the training step of each phase, from 0 on; None if each update is a
+        :param scalars: the agent's scalars, [P] by name
+        :param updates_before: [P], number of updates before each phase that the networks' counters do not include yet
+        :param training_steps: [P], the number of the training step of each phase, from 0 on; None if each update is a
             training step
         :param taught: [P, count] by network, for networks that some updates leave out: the number of updates that the
-            network has learned from, up to and with this update, and that are not counted yet; at least 1
+            network has learned from, including this update, and that its counter does not include yet; at least 1
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)

@@ -45,7 +45,7 @@ class LoopOfSeeds:
 
     def agreed_steps(self, steps: int, place: int) -> int:
         """The number of steps that the next call makes. It is the same for all seeds. The method waits until all seeds
-        have asked and no seed is behind this seed.
+        have asked, and until no seed has made fewer steps than this seed.
 
         :param steps: the largest number that this seed wants
         :param place: number of steps of the run before this call
@@ -92,7 +92,7 @@ class LoopOfSeeds:
             self._network_filters.take(statistics)
 
     def leaves(self, carry: Any) -> list[np.ndarray]:
-        """The arrays of the carry, for a checkpoint."""
+        """The arrays of the carry (the state of the loop), for a checkpoint."""
         return self._ask("leaves")
 
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:

@@ -186,7 +186,7 @@ class NetworkState:
         raise NotImplementedError(f"{type(self).__name__} does not define update_target")
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
-        """Copy these values, and predict with the copy until the next update begins."""
+        """Copy the values of ``groups``, and predict with the copy until the next update begins."""
         # the copy has the version before the update: a predictor with this version need not read it
         self.kept = Kept(self.version, {group: [np.array(array) for array in groups[group]] for group in groups})
         self.version += 1

@@ -8,7 +8,7 @@ SMALLEST_BUCKET = 32
 
 
 def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
-    """Add rows of zeros, also of weight 0, until there are ``rows`` rows."""
+    """Add rows of zeros until there are ``rows`` rows. The added rows have weight 0."""
     missing = rows - len(columns["weights"])
     if not missing:
         return columns

@@ -96,7 +96,9 @@ class TargetLearning:
         state, size = self._state, len(gradients)
         weights, slots = state.arrays("weights"), state.arrays("slots")
         if size != len(weights):
-            raise CoachError(f"network '{self._name}' has {len(weights)} weights, and {size} gradients were given")
+            raise CoachError(
+                f"network '{self._name}' has {len(weights)} weight arrays, but {size} gradients were given"
+            )
         scaled = [np.asarray(gradient, np.float32) / np.float32(scaler) for gradient in gradients]
         by_kind = [slots[i * size : (i + 1) * size] for i in range(self._optimizer.num_slots)]
         weights, by_kind = self._optimizer(np, weights, scaled, by_kind, self._optimizer.scalars(state.updates + 1))

@@ -44,8 +44,8 @@ class TokenEmbedder(InputEmbedder):
 
 
 class TimeEmbedder(TokenEmbedder):
-    """Embeds each time step [B, K, 1] of an episode as a trained vector. All steps from the last vector on share this
-    vector.
+    """Embeds each time step [B, K, 1] of an episode as a trained vector. The last vector is also used for all later
+    steps.
     """
 
     parameters: TimeEmbedderParameters

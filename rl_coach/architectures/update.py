@@ -1,11 +1,11 @@
 """Learning, written once for all frameworks: from an algorithm's losses to new weights.
 
-An algorithm defines an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names
-of ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` return a list with a dict of outputs for
-each head. ``TrainingStep`` turns the rule into a pure function of the networks' state, with gradients, clipping,
-optimizer and target networks. If one network learns from the new weights of another network, the algorithm defines a
-rule for each ``Stage`` of its update. A framework only supplies differentiation, loops and compilation (see
-``learner.py``).
+An algorithm defines an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` are array
+operations with the names of ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` return a list
+with a dict of outputs for each head. ``TrainingStep`` turns the rule into a pure function of the networks' state, with
+gradients, clipping, optimizer and target networks. If one network learns from the new weights of another network, the
+algorithm defines a rule for each ``Stage`` of its update. A framework only supplies differentiation, loops and
+compilation (see ``learner.py``).
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class DecoderHead(ModelHead):
 
 class OutcomeHead(ModelHead):
     """``reward_logits`` [B, 255]: logits of the reward of the step that led to the state; ``continue_logits`` [B]:
-    logits of the probability that the episode has not terminated. The two outputs share no layers.
+    logits of the discount, which is 0 if the episode has terminated. The two outputs share no layers.
     """
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class NFSDataStore(CheckpointDataStore):
     def deploy(self) -> bool:
         """Create the directory. On Kubernetes, create the volume.
 
-        :raises CoachError: if the directory cannot be created, or Kubernetes refuses
+        :raises CoachError: if the directory cannot be created, or Kubernetes refuses the request
         """
         if self.params.orchestrator_type == "kubernetes" and self.params.server is not None:
             return self.create_k8s_nfs_resources()
@@ -132,7 +132,7 @@ class NFSDataStore(CheckpointDataStore):
     def create_k8s_nfs_resources(self) -> bool:
         """Create a Kubernetes volume for the NFS export, and a volume claim for the pods.
 
-        :raises CoachError: if Kubernetes refuses
+        :raises CoachError: if Kubernetes refuses the request
         """
         params = self.params
         params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
@@ -149,7 +149,7 @@ class NFSDataStore(CheckpointDataStore):
     def delete_k8s_nfs_resources(self) -> bool:
         """Delete the volume claim and the volume. The files of the NFS export stay.
 
-        :raises CoachError: if Kubernetes refuses
+        :raises CoachError: if Kubernetes refuses the request
         """
         cluster = self._cluster()
         if self.params.pvc_name and self.params.pv_name:

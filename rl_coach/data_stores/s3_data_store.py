@@ -79,7 +79,7 @@ class S3DataStore(CheckpointDataStore):
     def undeploy(self) -> bool:
         """Delete the documents and close the connection. The experiment's files stay in the bucket.
 
-        :raises CoachError: if the service refuses
+        :raises CoachError: if the service refuses the request
         """
         with self._refusals("write to"):
             for name in self.documents:
@@ -92,7 +92,7 @@ class S3DataStore(CheckpointDataStore):
     def put(self, name: str, content: bytes) -> None:
         """Store a document for all processes of the run.
 
-        :raises CoachError: if the service refuses
+        :raises CoachError: if the service refuses the request
         :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("write to"):
@@ -101,7 +101,7 @@ class S3DataStore(CheckpointDataStore):
     def get(self, name: str) -> bytes | None:
         """The newest document with this name; None if there is none.
 
-        :raises CoachError: if the service refuses
+        :raises CoachError: if the service refuses the request
         :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("read from"):
@@ -115,7 +115,7 @@ class S3DataStore(CheckpointDataStore):
         """Upload new files of the experiment's directory: first the checkpoints, then the state file, which names the
         newest checkpoint. Files that were deleted locally are also deleted from the bucket.
 
-        :raises CoachError: if the service refuses
+        :raises CoachError: if the service refuses the request
         :raises OSError: if the service cannot be reached; a later call may succeed
         """
         root = self._root
@@ -133,7 +133,7 @@ class S3DataStore(CheckpointDataStore):
     def load_from_store(self) -> None:
         """Download files that are missing locally, or have locally another size or an older date.
 
-        :raises CoachError: if the service refuses
+        :raises CoachError: if the service refuses the request
         """
         root = self._root
         with self._refusals("read from"):

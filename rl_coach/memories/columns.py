@@ -134,7 +134,9 @@ class ArrayColumn:
         array = as_numeric_array(values)
         if array is None or array.shape[1:] != self.shape or not self._takes(array):
             found = "no numbers" if array is None else f"{array.dtype}{list(array.shape[1:])}"
-            raise CoachError(f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, this chunk has {found}")
+            raise CoachError(
+                f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, but this chunk has {found}"
+            )
 
     def _takes(self, array: np.ndarray) -> bool:
         """True if values can be cast to the column's dtype. Floats may be rounded; integers must be in the range."""
@@ -363,7 +365,7 @@ class OneHotColumn(ArrayColumn):
             super().check(values)
         elif np.shape(values)[1:] != (self.length,) or np.asarray(values).dtype.kind not in "biuf":
             found = f"{np.asarray(values).dtype}{list(np.shape(values)[1:])}"
-            raise CoachError(f"the memory's '{self.name}' holds float32[{self.length}], this chunk has {found}")
+            raise CoachError(f"the memory's '{self.name}' holds float32[{self.length}], but this chunk has {found}")
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         taken = super().take(rows)
@@ -599,7 +601,7 @@ class FrameObservations:
         if not is_same or indices.shape[1:] != (self.depth,):
             raise CoachError(
                 f"the memory's '{self.name}' holds stacks of {self.depth} frames of "
-                f"{self.frame_dtype}{list(self.frame_shape)}, this chunk has {indices.shape[1:]} of "
+                f"{self.frame_dtype}{list(self.frame_shape)}, but this chunk has {indices.shape[1:]} of "
                 f"{frames.dtype}{list(frames.shape[1:])}"
             )
         if indices.size and not 0 <= indices.min() <= indices.max() < len(frames):
@@ -639,7 +641,7 @@ class FrameObservations:
         if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
             raise CoachError(
                 f"the memory's '{self.name}' holds {self.depth} frames of {self.frame_dtype}{list(self.frame_shape)}, "
-                f"this chunk has {stacks.dtype}{list(stacks.shape[1:])}"
+                f"but this chunk has {stacks.dtype}{list(stacks.shape[1:])}"
             )
         return split
 
@@ -700,7 +702,9 @@ class FrameObservations:
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Refuse to overwrite frames. :raises CoachError: always, because other rows use the same frames"""
-        raise CoachError(f"the memory's '{self.name}' holds frames; a goal cannot replace them")
+        raise CoachError(
+            f"the memory's '{self.name}' holds frames, and a goal cannot replace frames: use a smaller goal"
+        )
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
         """Copy rows to other rows. The frames are not moved."""

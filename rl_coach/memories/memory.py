@@ -30,7 +30,7 @@ OVERRIDES = OverrideTable(
 
 
 class MemoryGranularity(Enum):
-    """The unit of a memory's size."""
+    """The unit of a memory's size: transitions or episodes."""
 
     Transitions = 0
     Episodes = 1

@@ -39,7 +39,7 @@ class BlueprintNetwork(NetworkFunction):
 
 
 class ActingNetworkState(NetworkState):
-    """Weights and buffers in NumPy arrays; there is no optimizer. See ``NetworkState``."""
+    """The state of a network in NumPy arrays, without an optimizer; see ``NetworkState``."""
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         online = {"weights": function.initial_weights(), "buffers": function.initial_buffers()}

@@ -33,8 +33,8 @@ class Pass:
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
     :param training: True in updates: batch normalisation uses the statistics of the batch, and dropout is active
-    :param single_step: each row is a separate sequence with one step
-    :param draws_noise: NoisyNet layers draw new noise; otherwise they use the noise in the buffers
+    :param single_step: True if each row is a separate sequence with one step
+    :param draws_noise: True if NoisyNet layers draw new noise; otherwise they use the noise in the buffers
     :param parts: the objects that the first pass has made and that are not arrays, such as modules, in order
     """
 
@@ -136,7 +136,7 @@ class DrawingPass(Pass):
 class ArrayLayers(Layers):
     """Layers of one part of a network. Each call of a layer returns its output at once.
 
-    :param run: supplies the weights
+    :param run: the pass, which supplies the weights
     """
 
     def __init__(self, run: Pass, settings: LayerSettings):

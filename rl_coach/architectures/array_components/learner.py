@@ -13,7 +13,7 @@ from rl_coach.architectures.update import TrainingStep, clips_each_variable
 
 LEARNED = ("weights", "slots")
 Called = tuple[Variables, Sequence[Any]]
-"""The variables after a step, and its results."""
+"""The new variables and the results of a step."""
 Change = Callable[[Variables, dict[str, Any], list], Called]
 """A function that makes a step from variables, the columns of a batch and scalars."""
 

@@ -173,7 +173,7 @@ class JaxCompiledLoop:
 
     @staticmethod
     def leaves(carry: Carry) -> list[np.ndarray]:
-        """The arrays of a carry, for a checkpoint."""
+        """The arrays of a carry (the state of the loop), for a checkpoint."""
         return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
@@ -189,7 +189,8 @@ class JaxCompiledLoop:
         return self._own(jax.tree.unflatten(tree, [with_data(one, new) for one, new in zip(old, leaves)]))
 
     def _own(self, carry: Carry) -> Carry:
-        """A copy of the carry on the chosen devices. No two arrays share memory, because a call donates all of them.
+        """A copy of the carry on the chosen devices. No two arrays share memory, because a call reuses the memory of
+        each array for its result.
 
         No dtype of the copy is weak. JAX gives an array that is made from a Python number a weak dtype, but a call
         returns strong dtypes only. With weak dtypes, the loop would be compiled twice.
@@ -211,7 +212,7 @@ class JaxCompiledLoop:
 
     @property
     def variables(self) -> dict[str, list]:
-        """The arrays of each network, by its name."""
+        """The arrays of each network, by the network's name."""
         return variables_of(self._learner)
 
     @property

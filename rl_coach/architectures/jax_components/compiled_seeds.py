@@ -111,7 +111,7 @@ class JaxCompiledSeeds:
         return self._loop.output_names
 
     def leaves(self, row: int) -> list[np.ndarray]:
-        """The arrays of a seed's carry, for a checkpoint."""
+        """The arrays of a seed's carry (the state of its loop), for a checkpoint."""
         return self._loop.leaves(self._carry(row))
 
     def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:

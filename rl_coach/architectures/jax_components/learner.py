@@ -24,7 +24,7 @@ from rl_coach.utils import CoachError
 class JaxNetworkState(CompiledNetworkState):
     """The state of a network on JAX; see ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step donates the memory of all variables.
+    No two variables share memory, because a training step reuses the memory of each variable for its new value.
     """
 
     ops = ops

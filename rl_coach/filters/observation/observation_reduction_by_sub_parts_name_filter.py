@@ -23,7 +23,7 @@ class ObservationReductionBySubPartsNameFilter(ObservationFilter):
     episode_attributes = ()
 
     class ReductionMethod(Enum):
-        """What the filter does with the named elements: ``Keep`` or ``Discard``."""
+        """The treatment of the named elements: ``Keep`` or ``Discard``."""
 
         Keep = 0
         Discard = 1

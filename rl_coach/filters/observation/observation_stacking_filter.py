@@ -143,14 +143,17 @@ class ObservationStackingFilter(ObservationFilter):
     def set_state(self, state: State) -> None:
         frames = state.get("stack")
         if frames is None or len(frames) not in (0, self.stack_size):
-            raise CoachError(f"the checkpoint's state does not fit an ObservationStackingFilter({self.stack_size})")
+            raise CoachError(
+                f"the checkpoint's state does not fit an ObservationStackingFilter({self.stack_size}): use the "
+                "stack_size of the saved run"
+            )
         self.stack = deque(frames, maxlen=self.stack_size)
 
 
 class StacksOfActors:
     """The last observations of several actors, which play different episodes. See ``ObservationStackingFilter``.
 
-    :param num_actors: N
+    :param num_actors: N, the number of actors
     :param flattens: True if a stack is one long vector
     """
 

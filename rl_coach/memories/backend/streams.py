@@ -41,7 +41,7 @@ class RunState:
     """The trainer's instructions to the workers.
 
     :param incarnation: number of this start of the trainer; later starts have larger numbers
-    :param version: version of the newest policy of that incarnation
+    :param version: version of the newest policy in this incarnation
     :param phase: name of the phase in which the workers play
     :param left: number of steps, episodes or segments that are still needed with this policy; None for no limit
     :param unit: name of the ``PlayUnit`` that ``left`` counts
@@ -306,7 +306,7 @@ class TrainerLink:
             self.push()
 
     def wait(self) -> None:
-        """Fetch chunks. If there are none, wait up to 50 ms for one."""
+        """Fetch chunks. If there are none, wait up to 50 ms for a chunk."""
         wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:

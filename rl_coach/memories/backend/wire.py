@@ -127,7 +127,7 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     try:
         header = unpack(fields[_HEADER])
         if header["run"] != run:
-            raise ChunkError("another run", f"of run '{str(header['run'])[:40]}'")
+            raise ChunkError("another run", f"the chunk is of run '{str(header['run'])[:40]}'")
         return _chunk(header, fields)
     except ChunkError:
         raise
@@ -143,7 +143,9 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
     if not is_text(sender) or not isinstance(about, dict):
         raise ChunkError("garbage", "no sender")
     if not (1 <= first <= number and 1 <= steps <= MOST_ROWS and len(lengths) <= MOST_ROWS):
-        raise ChunkError("garbage", f"number {number}, first {first}, {steps} steps, {len(lengths)} episodes")
+        raise ChunkError(
+            "garbage", f"wrong numbers: number {number}, first {first}, {steps} steps, {len(lengths)} episodes"
+        )
     columns = _columns(header["columns"], fields)
     policy = (incarnation, version)
     return Chunk(header["run"], sender, number, first, policy, updates, steps, lengths, columns, about)
@@ -151,7 +153,7 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
 
 def _count(value: Any) -> int:
     if not is_count(value):
-        raise ChunkError("garbage", f"{str(value)[:40]!r} is no count")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not a whole number from 0 on")
     return value
 
 
@@ -210,7 +212,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
 
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     if not isinstance(described, list):
-        raise ChunkError("garbage", "no list of columns")
+        raise ChunkError("garbage", "the header has no list of columns")
     if not described:
         return None
     arrays = {
@@ -292,7 +294,7 @@ def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
     # Only numbers, because NumPy would read the bytes of objects as pointers. No negative sizes, because reshape would
     # replace -1 with a computed size.
     if not _DTYPE.fullmatch(dtype) or len(shape) > _MOST_DIMENSIONS or not all(map(is_count, shape)):
-        raise ChunkError("garbage", f"a column of {str(dtype)[:40]} {str(shape)[:40]}")
+        raise ChunkError("garbage", f"a column has the type {str(dtype)[:40]} and the shape {str(shape)[:40]}")
     return np.frombuffer(buffer, dtype).reshape(shape)
 
 
@@ -323,6 +325,6 @@ def _as_extension(value: Any) -> Any:
 
 def _from_extension(code: int, content: bytes) -> np.ndarray:
     if code != _ARRAY:
-        raise ValueError(f"an extension of type {code}")
+        raise ValueError(f"the extension type {code} is unknown")
     dtype, shape, buffer = msgpack.unpackb(content)
     return _array(dtype, shape, buffer)

@@ -301,7 +301,9 @@ class EpisodicExperienceReplay(Memory):
         if self._num_training is None:
             return self._num_complete
         if not self._num_training:
-            raise CoachError(f"cannot sample: all {len(self._lengths)} episodes are for evaluation")
+            raise CoachError(
+                f"cannot sample: all {len(self._lengths)} episodes are for evaluation; raise memory.train_to_eval_ratio"
+            )
         return self._num_training
 
     def _sampled_lengths(self) -> np.ndarray:

@@ -289,9 +289,9 @@ class QDND:
 
     :param dict_size: largest number of entries of each dictionary
     :param key_width: F, the size of a key
-    :param num_actions: A
+    :param num_actions: A, the number of actions
     :param learning_rate: the step size of ``update_keys_and_values``
-    :param return_additional_data: ``query`` also returns the additional data
+    :param return_additional_data: True if ``query`` also returns the additional data
 
     The other parameters are the same as in ``AnnoyDictionary``.
     """

@@ -334,9 +334,9 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         """
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
-            raise CoachError(f"update_priorities got {rows.size} indices and {errors.size} errors")
+            raise CoachError(f"update_priorities got {rows.size} indices, but {errors.size} errors")
         if rows.size and not np.minimum.reduce(errors) >= 0:
-            raise CoachError("update_priorities got an error that is negative or not a number")
+            raise CoachError("update_priorities got an error that is negative or NaN: errors must be at least 0")
         if not rows.size:
             return
         priorities = errors + self.epsilon
