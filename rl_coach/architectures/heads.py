@@ -239,7 +239,7 @@ class PPOVHead(Head):
 
 
 class VHead(PPOVHead):
-    """``v`` [B]: V(s). The parameters select the initial weights."""
+    """``v`` [B]: V(s). The setting ``initializer`` selects the initial weights."""
 
     def _kernel(self, layers: Layers) -> Initializer | None:
         return None if self.parameters.initializer == "xavier" else NormalizedColumns(layers.rng)

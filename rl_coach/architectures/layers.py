@@ -266,7 +266,7 @@ class Layers:
         return x if factor == 1 else factor * x + (1.0 - factor) * self.ops.stop_gradient(x)
 
     def kernel(self, given: Initializer | None = None) -> Initializer:
-        """The initializer of the next kernel."""
+        """The initializer of the next kernel: ``given``, or else the one from the network's settings."""
         return given or self.settings.initial_weights.kernel(self.rng)
 
     def bias(self, fan_in: int, given: Initializer | None = None) -> Initializer:

@@ -93,11 +93,11 @@ class Packing:
         return vector
 
     def unpack_rows(self, ops: Any, vector: Any) -> Any:
-        """The packed rows [N, width] of the vector."""
+        """Take the packed rows [N, width] from the vector that ``pack`` returned."""
         return ops.reshape(vector[: self.rows * self.width], (self.rows, self.width))
 
     def unpack_scalars(self, ops: Any, vector: Any) -> Any:
-        """The scalars [K, S] of the vector."""
+        """Take the scalars [K, S] of the updates from the vector that ``pack`` returned."""
         return ops.reshape(vector[self.rows * self.width : -1], (self.num_updates, self.num_scalars))
 
     def columns(self, ops: Any, rows: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class LoopOfSeeds:
 
     def begin(self, seed: int) -> Any:
         """Begin with an empty memory and an episode in each copy of the environment. :return: a placeholder for the
-        carry
+        carry (the state of the loop)
         """
         self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY

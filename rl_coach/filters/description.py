@@ -190,7 +190,7 @@ def _describe(member: Filter) -> Description:
     settings = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise CoachError(f"{cls.__name__} accepts any arguments: they cannot be described as data")
+            raise CoachError(f"{cls.__name__} has *args or **kwargs: they cannot be described, so name each argument")
         if not hasattr(member, name):
             raise CoachError(f"{cls.__name__} does not keep its argument '{name}' as an attribute of that name")
         settings[name] = encode(getattr(member, name), cls.__name__)

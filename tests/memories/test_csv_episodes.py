@@ -158,7 +158,7 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         ),
         (STEPS.replace("feature_1", "feature_2"), ["0,1,1,1,1"], "no column 'state_feature_1'"),
         (STEPS.replace("feature_0", "feature_3"), ["0,1,1,1,1"], "no column 'state_feature_0'"),
-        (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': give one of both"),
+        (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': remove one of them"),
         (
             STEPS + ",next_state_feature_0",
             ["0,1,1,1,1,1"],

@@ -118,7 +118,7 @@ def test_pixels_stay_as_they_are():
     data_set_files.write(data_set, "minari:tests/pixels-v0")
     found = data_set_files.read("minari:tests/pixels-v0")
     equal(found, data_set)
-    with pytest.raises(CoachError, match="holds vectors"):
+    with pytest.raises(CoachError, match="can only contain vectors"):
         data_set_files.write(data_set, "pixels.csv")
 
 

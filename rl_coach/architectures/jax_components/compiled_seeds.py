@@ -70,8 +70,8 @@ class JaxCompiledSeeds:
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
-        """Set the first carry of a seed: an empty memory, and the beginning of an episode in each copy of the
-        environment.
+        """Set the first carry of a seed (the state of its loop): an empty memory, and the beginning of an episode in
+        each copy of the environment.
 
         :param updates: number of updates of the seed's networks so far, by name
         """

@@ -57,7 +57,7 @@ def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpa
     :raises CoachError: if there are more or fewer numbers than dimensions, or a number is below 1
     """
     if len(space.shape) != 1:
-        raise CoachError(f"only spaces of vectors can be discretized, not {space}")
+        raise CoachError(f"only spaces of vectors can be discretized, not {space}: use actions of the shape (D,)")
     size = int(space.shape[0])
     counts = [num_bins] * size if isinstance(num_bins, (int, np.integer)) else num_bins
     bins = [int(count) for count in counts]
