@@ -85,7 +85,7 @@ def test_gradients_that_wait_can_be_forgotten():
     wrapper.train_and_sync_networks(ROWS, TARGETS)
     for own, expected in zip(other.online_network.get_weights(), wrapper.online_network.get_weights()):
         np.testing.assert_array_equal(own, expected)
-    with pytest.raises(CoachError, match="6 weights, and 1 gradients"):
+    with pytest.raises(CoachError, match="6 weight arrays, but 1 gradients"):
         wrapper.online_network.apply_gradients([TARGETS])
 
 
