@@ -114,7 +114,7 @@ class SharedBlock:
         return self._counts(memory, self._first_update)
 
     def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """By network, a view [1] of the number of workers' gradients in the sum for the next joint update."""
+        """By network, a view [1] of the number of workers whose gradients are in the sum for the next joint update."""
         return self._counts(memory, self._first_contributor)
 
     def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:

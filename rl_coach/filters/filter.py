@@ -183,7 +183,7 @@ class OutputFilter(_FilterChain):
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no filters, and this is no reference filter."""
+        """True if the chain has no filters and is not a reference filter (a template)."""
         return not (self.action_filters or self.i_am_a_reference_filter)
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
@@ -281,7 +281,7 @@ class InputFilter(_FilterChain):
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no filters, and this is no reference filter."""
+        """True if the chain has no filters and is not a reference filter (a template)."""
         return not (self.observation_filters or self.reward_filters or self.i_am_a_reference_filter)
 
     def filter(

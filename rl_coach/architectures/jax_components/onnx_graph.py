@@ -44,7 +44,7 @@ class Value:
 
 
 class OnnxGraph:
-    """Collects the nodes of one function.
+    """Converts the JAX operations of a function to the nodes of an ONNX graph.
 
     :param batch_input: the name of an input with the batch as its first dimension
     """

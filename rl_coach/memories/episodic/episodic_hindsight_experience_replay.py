@@ -219,7 +219,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
 
 
 def _first_states(chunk: Batch) -> list[dict[str, np.ndarray]]:
-    """The first state and next state of a chunk."""
+    """The state and the next state of the first transition of a chunk."""
     return [
         {name: np.asarray(column[:1])[0] for name, column in columns.items()}
         for columns in (chunk.state_columns, chunk.next_state_columns)
