@@ -51,7 +51,7 @@ def conjugate_gradients(
 @dataclass(frozen=True)
 class TrustRegion:
     """Moves a policy along the natural gradient of its loss, with a limit on the divergence from the policy that acted
-    (appendix C). See ``Move``.
+    (Schulman et al. 2015, appendix C). See ``Move``.
 
     The direction is x = F^-1 g. The Fisher matrix F is the second derivative of the divergence. The first tried step is
     sqrt(2 limit / x F x) x. The step is shortened until the divergence is at most the limit and the loss is smaller
