@@ -166,7 +166,7 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         ),
         (STEPS + ",done", ["0,1,1,1,1,0"], "the column 'done' is not known: name it 'terminated'"),
         (STEPS + ",timeouts", ["0,1,1,1,1,0"], "or 'truncated'"),
-        (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0 or 1"),
+        (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0, 1, False or True"),
         (STEPS, ["0,1,1,1"], "line 2 has 4 cells, and the header has 5"),
         (STEPS, ["0,1,,1,1"], "line 2, column 'reward': '' is not a finite number"),
         (STEPS, ["0,1,1,1,1", "0,1,inf,1,1"], "line 3, column 'reward': 'inf' is not a finite number"),

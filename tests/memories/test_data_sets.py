@@ -150,7 +150,7 @@ def test_what_is_not_there_is_named_in_one_line(place, message, tmp_path, monkey
 @pytest.mark.parametrize("header, cells, message", [
     ("episode_id,action,reward,state_feature_0,next_state_goal_0", "0,1,1,1,1", "no column 'next_state_feature_0'"),
     ("episode_id,reward,state_feature_0", "0,1,1", "no column 'action'"),
-    ("episode_id,action,reward,state_feature_0,is_raw", "0,1,1,1,maybe", "column 'is_raw': 'maybe' is not 0 or 1"),
+    ("episode_id,action,reward,state_feature_0,is_raw", "0,1,1,1,maybe", "'maybe' is not 0, 1, False or True"),
     ("episode_id,action,reward,state_feature_0", "0,1,1,1", "no step that has a next state"),
 ])  # fmt: skip
 def test_a_csv_file_that_cannot_be_understood_is_named(header, cells, message, tmp_path):
