@@ -183,5 +183,5 @@ def test_without_the_program_each_seed_says_what_has_happened(tmp_path):
     os.kill(int(program), signal.SIGKILL)
     printed, _ = process.communicate()
     assert process.returncode == 1
-    assert printed.count("the process that computes all seeds in one program has ended") == 2
+    assert printed.count("the process that computes all seeds has ended") == 2
     assert "Traceback" not in log_of(group, 0)

@@ -1,4 +1,4 @@
-"""A network as agents use it: the online network, or its target."""
+"""The online network or the target network, as agents use it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from rl_coach.utils import CoachError
 
 
 def refuse(additional_fetches: Any) -> None:
-    """:raises CoachError: tensors of TensorFlow 1 are asked for"""
+    """Refuse tensors of TensorFlow 1. :raises CoachError: if there are ``additional_fetches``, because they need
+    TensorFlow 1
+    """
     if additional_fetches:
         raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
 
 class Architecture:
-    """A set of a network's weights, the online or the target weights. Predicts with these weights, reads them and
-    writes them; the online network also learns.
+    """The online network or the target network. It predicts with its weights, and reads and writes them. The online
+    network also learns.
 
     :param agent_parameters: the agent's parameters
     :param spaces: the agent's spaces
     :param name: ``<network>/online`` or ``<network>/target``
-    :param state: the framework's holder of the network's state
+    :param state: the ``NetworkState`` with the weights and buffers of both networks
     :param group: ``'weights'`` for the online network, ``'target_weights'`` for the target
     :param export: returns the network as an ONNX graph; called at the first prediction
     :param rng: draws the noise of NoisyNet layers
     :param target_learning: makes the updates of the online network; None for a target
 
-    :ivar waits_for_updates: True: a prediction waits for the updates in progress, and uses their result. False: it may
-        use the weights from before
+    :ivar waits_for_updates: if True, a prediction waits for the updates in progress and uses the new weights. If False,
+        a prediction may use the weights from before these updates
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Architecture:
         self._rng = rng
         self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
-        self._version = -1  # older than every version of the state
+        self._version = -1  # lower than each version number of the state
         self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
         self.recurrent_state: dict[str, np.ndarray] = {}
@@ -63,12 +65,14 @@ class Architecture:
 
     @property
     def output_names(self) -> list[str]:
-        """The names of what ``predict`` returns, in order: a head's number and its output."""
+        """The names of the outputs of ``predict``, in order: ``output_<head>_<name>``, for example ``output_0_q``."""
         return [f"output_{head}_{name}" for head, name in self._state.function.public_outputs]
 
     @property
     def recurrent_outputs(self) -> dict[str, str]:
-        """For each input that carries a recurrent network's state, the output that follows it; none otherwise."""
+        """By the name of each input for the recurrent state, the name of the output with its new value. Empty for a
+        network without a recurrent state.
+        """
         return {name: f"next_{name}" for name in self.recurrent_state}
 
     def reset_internal_memory(self) -> None:
@@ -83,19 +87,19 @@ class Architecture:
         squeeze_output: bool = True,
         initial_feed_dict: Any = None,
     ) -> Any:
-        """The network's outputs.
+        """Compute the network's outputs.
 
-        A recurrent network takes one row at a time and remembers its state until ``reset_internal_memory``.
+        A recurrent network takes one row at a time and keeps its state until ``reset_internal_memory`` is called.
 
-        :param inputs: [B, ...] by name
-        :param outputs: names of the outputs, among ``output_names``; all if not given
+        :param inputs: arrays [B, ...] by name
+        :param outputs: names of the outputs, from ``output_names``; None for all
         :param squeeze_output: return a single output itself, not a list of one
         :return: [B, ...] arrays, one for each output, in order
-        :raises CoachError: a recurrent network got several rows
+        :raises CoachError: if a recurrent network got several rows
         """
         predictor = self._fresh_predictor()
         if self.recurrent_state and len(next(iter(inputs.values()))) != 1:
-            raise CoachError("a recurrent network predicts one row at a time; predict_sequence takes an episode's rows")
+            raise CoachError("a recurrent network predicts one row at a time: use predict_sequence for many rows")
         values = predictor({**inputs, **self.recurrent_state})
         names = list(predictor.exported.output_shapes)
         if self.recurrent_state:
@@ -107,24 +111,28 @@ class Architecture:
         return values[0] if squeeze_output and len(values) == 1 else values
 
     def predict_with(self, weights: list[np.ndarray], inputs: dict[str, Any]) -> Any:
-        """The network's outputs with other trained weights. The network itself does not change.
+        """Compute the network's outputs with other weights. The network itself does not change.
 
-        :param weights: in the order of ``get_weights``
+        :param weights: the weights to use, in the order of ``get_weights``
+        :param inputs: arrays [B, ...] by name
         """
         predictor = self._fresh_predictor()
-        predictor.set_weights(weights)  # the buffers after them stay
-        self._version = -1  # the next prediction takes the network's own weights again
+        predictor.set_weights(weights)  # the buffers do not change
+        self._version = -1  # the next prediction loads the network's own weights again
         values = predictor(inputs)
         return values[0] if len(values) == 1 else values
 
     def predict_sequence(
         self, rows: dict[str, np.ndarray], output: str, recurrent_state: dict[str, np.ndarray] | None = None
     ) -> np.ndarray:
-        """[T, ...], one output for each row of a segment of an episode [T, ...].
+        """Compute an output for T consecutive steps of an episode.
 
-        The state that the network acts with does not change.
+        The recurrent state that the network uses to act does not change.
 
-        :param recurrent_state: the state of a recurrent network before the first row; zero if not given
+        :param rows: the inputs [T, ...] by name
+        :param output: the name of the output
+        :param recurrent_state: the recurrent state before the first step; None for zeros
+        :return: the output [T, ...]
         """
         if not self.recurrent_state:
             return self.predict(rows, outputs=[output])
@@ -138,11 +146,13 @@ class Architecture:
         return values
 
     def unroll(self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[S, T, ...] by name, the outputs of a recurrent network and the state after each step (``recurrent_outputs``)
-        for S sequences in parallel. The state that the network acts with does not change.
+        """Compute the outputs of a recurrent network for S sequences of T steps in parallel.
 
-        :param steps: [S, T, ...] by name
-        :param recurrent_state: [S, size] for each of its parts, before the first steps
+        The recurrent state that the network uses to act does not change.
+
+        :param steps: the inputs [S, T, ...] by name
+        :param recurrent_state: the recurrent state before the first steps, [S, size] by name
+        :return: [S, T, ...] by name, the outputs and the recurrent state after each step (see ``recurrent_outputs``)
         """
         predictor, state = self._fresh_predictor(), recurrent_state
         names, found = list(predictor.exported.output_shapes), []
@@ -157,10 +167,10 @@ class Architecture:
         version = self._state.version if kept is None else kept.version
         if self._version != version:
             arrays = self._state.arrays(*self._groups) if kept is None else kept.arrays
-            # other arrays are states of random generators, which only updates use
+            # arrays that are not float32 are states of random generators, which only updates use
             weights = [array for array in arrays if array.dtype == np.float32]
             if self._predictor is None:
-                # at the first prediction: a network that only learns is never exported
+                # not earlier, so that a network that never predicts is not exported
                 threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
                 self._predictor = OnnxPredictor(self._export(), weights, threads)
             else:
@@ -172,10 +182,10 @@ class Architecture:
         return self._predictor
 
     def onnx_model(self, metadata: Mapping[str, str], outputs: Sequence[str] | None = None) -> bytes:
-        """The network as a complete ONNX model with its present weights. The noise of NoisyNet layers is zero.
+        """Return a complete ONNX model with the present weights. The noise of NoisyNet layers is zero.
 
-        :param metadata: becomes the model's ``metadata_props``
-        :param outputs: names of the outputs to keep, among ``output_names`` and ``recurrent_outputs``; all if not given
+        :param metadata: the model's ``metadata_props``
+        :param outputs: names of the outputs to keep, from ``output_names`` and ``recurrent_outputs``; None for all
         :return: the serialised ``ModelProto``
         """
         arrays = [array for array in self._state.arrays(*self._groups) if array.dtype == np.float32]
@@ -193,7 +203,7 @@ class Architecture:
 
     @property
     def num_parameters(self) -> int:
-        """The number of trained numbers."""
+        """The number of trained parameters: the sum of the sizes of all weights."""
         return sum(array.size for array in self._state.arrays(self._groups[0]))
 
     def get_weights(self) -> list[np.ndarray]:
@@ -201,17 +211,19 @@ class Architecture:
         return [np.array(array) for array in self._state.arrays(self._groups[0])]
 
     def set_weights(self, weights: list[np.ndarray], rate: float = 1.0) -> None:
-        """Replace the trained weights, or move them towards ``weights`` by ``rate``."""
+        """Set the weights to (1 - rate) * old weights + rate * ``weights``."""
         if rate != 1.0:
             weights = [old + rate * (new - old) for old, new in zip(self.get_weights(), weights)]
         self._state.set_arrays(self._groups[0], weights)
 
     def get_variable_value(self, variable: int) -> np.ndarray:
-        """A copy of one weight. :param variable: its position in ``get_weights``"""
+        """A copy of one weight array. :param variable: the position of the array in ``get_weights``"""
         return self.get_weights()[self._position(variable)]
 
     def set_variable_value(self, assign_op: int, value: np.ndarray, placeholder: Any = None) -> None:
-        """Replace one weight. :param assign_op: its position in ``get_weights``; no ``placeholder`` is needed"""
+        """Replace one weight array. ``placeholder`` is ignored.
+
+        :param assign_op: the position of the array in ``get_weights``"""
         weights = self.get_weights()
         weights[self._position(assign_op)] = np.asarray(value)
         self.set_weights(weights)
@@ -227,14 +239,16 @@ class Architecture:
 
     @classmethod
     def construct(cls, variable_scope: str, devices: Sequence[str], *args: Any, **kwargs: Any) -> Architecture:
-        """The network that the constructor makes of the other arguments; scopes and devices were TensorFlow 1's."""
+        """Call the constructor with ``args`` and ``kwargs``. The other arguments were for TensorFlow 1 and are
+        ignored.
+        """
         return cls(*args, **kwargs)
 
     @staticmethod
     def parallel_predict(
         sess: Any, network_input_tuples: Sequence[tuple[Architecture, dict[str, np.ndarray]]]
     ) -> list[np.ndarray]:
-        """The outputs of several networks, each for its own inputs, in one list; no session is needed."""
+        """The outputs of several networks in one list, each for its inputs. The session ``sess`` is ignored."""
         found = (network.predict(inputs, squeeze_output=False) for network, inputs in network_input_tuples)
         return [output for outputs in found for output in outputs]
 
@@ -242,7 +256,7 @@ class Architecture:
     def _learning(self) -> TargetLearning:
         if self._target_learning is None:
             raise CoachError(
-                f"network '{self.name}' does not learn: train the online network, and update_target_network()"
+                f"network '{self.name}' does not learn: train the online network, then call update_target_network()"
             )
         return self._target_learning
 
@@ -264,33 +278,33 @@ class Architecture:
         """Add a batch's gradients to the sum that ``apply_gradients_and_sync_networks`` applies.
 
         :param no_accumulation: discard the earlier batches
-        :return: as ``train_on_batch``, for this batch alone
+        :return: the same as for ``train_on_batch``, for this batch only
         """
         refuse(additional_fetches)
         return self._learning.accumulate(inputs, targets, importance_weights, no_accumulation)
 
     def reset_accumulated_gradients(self) -> None:
-        """Forget the gradients that wait to be applied."""
+        """Discard the accumulated gradients."""
         self._learning.accumulated = []
 
     def apply_gradients(self, gradients: Sequence[np.ndarray] | None, scaler: float = 1.0) -> None:
-        """Make an update of the optimizer with gradients that the caller computed.
+        """Make an optimizer step with gradients that the caller computed.
 
-        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped. None uses the sum
-            of the accumulated gradients, and keeps them
+        :param gradients: one for each weight array, in the order of ``get_weights``; they are not clipped. None uses
+            the sum of the accumulated gradients, and does not discard this sum
         :param scaler: divides the gradients
         """
         self._learning.apply(gradients, scaler)
 
     def apply_and_reset_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
-        """Make an update with the given gradients, and discard the accumulated ones."""
+        """Make an optimizer step with the given gradients, then discard the accumulated gradients."""
         self.apply_gradients(gradients, scaler)
         self.reset_accumulated_gradients()
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """A saver that writes the weights to a separate file. Checkpoints of a graph contain the weights anyway.
+        """Return a saver that writes the weights to a separate file. The run's checkpoints contain the weights too.
 
-        :param parent_path_suffix: the path of the owner, such as ``level/agent``
+        :param parent_path_suffix: the path of the agent that owns the network, such as ``level/agent``
         """
         path = ".".join([*parent_path_suffix.split("/"), *self.name.split("/")]).lstrip(".")
         return SaverCollection(NetworkSaver(path, self._state, self._groups))

@@ -20,9 +20,10 @@ class NetworkBlueprint(ExportedNetwork):
     :param weight_shapes: shapes of the trained weights, in order
     :param buffer_shapes: shapes of the float buffers, in order; acting does not need the other buffers, the states of
         random generators
-    :param public_outputs: the results of ``predict``, each as the number of a head and the name of one of its outputs
-    :param recurrent_sizes: size of each part of the state that the network carries from step to step
-    :param noise_buffers: the buffers that hold NoisyNet's noise
+    :param public_outputs: the outputs of ``predict``; each is the number of a head and the name of one output of this
+        head
+    :param recurrent_sizes: size of each part of the recurrent state, by name; empty for none
+    :param noise_buffers: positions in ``buffer_shapes`` of the noise of NoisyNet layers
     """
 
     weight_shapes: list[Shape]
@@ -51,7 +52,7 @@ class NetworkBlueprint(ExportedNetwork):
     def from_plain(cls, plain: Mapping[str, Any]) -> NetworkBlueprint:
         """The blueprint from the result of ``plain``.
 
-        :raises KeyError: a key is missing
+        :raises KeyError: if a key is missing
         """
         return cls(**{field.name: plain[field.name] for field in fields(cls)})
 

@@ -19,10 +19,10 @@ _TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
 
 
 def keep_compiled_steps(framework: Frameworks) -> None:
-    """Make a framework store its compiled steps on disk. Call this before the framework compiles anything. A setting of
-    the framework by the user has priority.
+    """Make a framework store its compiled training steps on disk. Call this function before the framework compiles
+    anything. If the user has set the framework's own variable for this, the user's setting stays.
 
-    The environment variable ``COACH_COMPILATION_CACHE`` sets the directory; ``off`` stores nothing.
+    The environment variable ``COACH_COMPILATION_CACHE`` sets the directory; with ``off``, nothing is stored.
     """
     directory = compilation_cache(framework)
     if directory is None:
@@ -32,14 +32,15 @@ def keep_compiled_steps(framework: Frameworks) -> None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError:
-            return  # a home that cannot be written to is no reason not to train
+            return  # training works without stored steps
         os.environ["TF_XLA_FLAGS"] = f"{os.environ.get('TF_XLA_FLAGS', '')} {_TENSORFLOW_FLAG}={directory}".strip()
     if framework == Frameworks.jax:
         chosen = os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
-        # JAX keeps what took a second or longer; most of our steps take less
+        # by default, JAX stores only functions that took a second or longer to compile; most of our steps take less
         shortest = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         jax = sys.modules.get("jax")
-        if jax is not None and jax.config.jax_compilation_cache_dir is None:  # what it read when it was imported
+        # an imported JAX does not read the variables again
+        if jax is not None and jax.config.jax_compilation_cache_dir is None:
             jax.config.update("jax_compilation_cache_dir", chosen)
             jax.config.update("jax_persistent_cache_min_compile_time_secs", float(shortest))
 
@@ -54,7 +55,7 @@ def forget_compiled_steps(framework: Frameworks) -> bool:
 
 
 def compilation_cache(framework: Frameworks) -> Path | None:
-    """The directory for a framework's version on this kind of processor, or None where nothing is kept."""
+    """The directory for this version of a framework on this kind of processor; None if nothing is stored."""
     chosen = os.environ.get(VARIABLE)
     if framework in (Frameworks.mxnet, Frameworks.acting) or (chosen is not None and chosen.lower() in _OFF):
         return None
@@ -62,13 +63,14 @@ def compilation_cache(framework: Frameworks) -> Path | None:
     try:
         version = importlib.metadata.version(framework.name)
     except importlib.metadata.PackageNotFoundError:
-        return None  # a build under another name: its version is not known, and another's machine code would not do
+        return None  # a build under another package name: the stored code could be of another version
     return Path(chosen or user / "rl_coach" / "compiled").expanduser() / f"{framework.name}-{version}-{_processor()}"
 
 
 def _processor() -> str:
-    """A digest of the processor's features: machines that share a home directory may not run each other's machine
-    code."""
+    """A digest of the processor's features. Machines with different processors may share a home directory, and one may
+    not be able to run the code that the other has compiled.
+    """
     features = [platform.machine(), platform.processor()]
     try:
         with open("/proc/cpuinfo") as file:

@@ -1,8 +1,8 @@
 """Compiled loops: one compiled call acts, steps the environment, stores the steps and learns.
 
 The framework compiles the loop (``jax_components/compiled_loop.py``). An agent defines acting, storing and learning as
-pure functions (``CompiledAgent``). The host plans each call: the number of steps, and after which steps the agent
-learns.
+pure functions (``CompiledAgent``). Python code outside the loop (the host) plans each call: the number of steps, and
+after which steps the agent learns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from rl_coach.architectures.update import NetworkView
 
 Arrays = dict[str, Any]
-"""Arrays of one kind by name, such as observations."""
+"""Arrays by name, such as the observations."""
 Networks = dict[str, NetworkView]
 """The networks of an agent by name."""
 State = dict[str, Any]
@@ -22,12 +22,13 @@ State = dict[str, Any]
 
 
 class PlayedStep(NamedTuple):
-    """A step in all copies of an environment.
+    """A step in all N copies of an environment.
 
     :param states: [N, ...] by name, after the input filters
     :param actions: [N] int32 or [N, D] float32, in the agent's action space
     :param rewards: [N], filtered
-    :param next_states: [N, ...], the states after the step; at the end of an episode, its last state
+    :param next_states: [N, ...] by name, the states after the step; at the end of an episode, the last state of the
+        episode
     :param terminated: [N] bool
     :param ended: [N] bool, terminated or truncated
     :param recurrent: [N, size] for each part of the recurrent network's state before the action; empty for none
@@ -43,12 +44,12 @@ class PlayedStep(NamedTuple):
 
 
 class PlannedPhase(NamedTuple):
-    """A training phase as the host plans it.
+    """The host's plan of a training phase.
 
     :param num_updates: number of updates of the networks; the largest possible number if it depends on the data
-    :param moves: [K] bool, True for updates after which targets move; or one bool for all updates
-    :param steps: environment steps between the last counted step and the phase
-    :param updates_before: number of updates before the phase that are not counted yet
+    :param moves: [K] bool, True for updates after which the target networks move; or one bool for all updates
+    :param steps: number of environment steps before the phase that the agent's counters do not include yet
+    :param updates_before: number of updates before the phase that the networks' counters do not include yet
     :param training_step: the number of the phase, from 0 on
     """
 
@@ -60,12 +61,12 @@ class PlannedPhase(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A training phase as the compiled loop gets it.
+    """A training phase as arrays, the input of the compiled loop.
 
     :param count: [] int32, number of updates; the largest possible number if it depends on the data
     :param scalars: [K, S] float32, the scalars of each update, see ``UpdateLayout``; [1, S] if the number of updates
         depends on the data
-    :param moves_targets: [] bool, targets are updated in this phase
+    :param moves_targets: [] bool, True if the target networks move in this phase
     """
 
     count: Any
@@ -93,7 +94,7 @@ class Learned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The plan of a call: each phase plays some steps and then learns; some more steps follow the last phase.
+    """The plan of a call. Each phase plays some steps and then learns. More steps can follow the last phase.
 
     :param lengths: [P] int32, the steps that each copy plays in each phase before it learns; P is the largest number of
         phases
@@ -111,20 +112,20 @@ class Plan(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Steps of each copy in all."""
+        """The number of steps that each copy plays in the call."""
         return int(self.lengths[: self.num_phases].sum() + self.rest)
 
 
 class Played(NamedTuple):
     """The record of a call. The arrays have unused rows at the end.
 
-    :param ended: [S, N] bool, episodes that ended in each step
+    :param ended: [S, N] bool, True where an episode ended
     :param rewards: [S, N], the total reward of each episode that ended
-    :param shaped_rewards: [S, N], its total reward after the filters
-    :param returns: [S, N], its discounted return after the filters
-    :param lengths: [S, N] int32, its number of steps
-    :param sources: [S, N] int32, the first source of a number that is not finite, as its place in ``sources_of`` plus
-        one; 0 if all numbers of the step are finite
+    :param shaped_rewards: [S, N], the total reward of this episode after the filters
+    :param returns: [S, N], the discounted return of this episode after the filters
+    :param lengths: [S, N] int32, the number of steps of this episode
+    :param sources: [S, N] int32, 0 if all numbers of the step are finite; otherwise 1 + the position in ``sources_of``
+        of the first number that is not finite
     :param counts: [P] int32, number of updates of each phase
     :param outputs: [P, K, outputs], the outputs of the updates of each phase
     :param shown: [P, ...] by name, the logged arrays of each phase
@@ -142,8 +143,8 @@ class Played(NamedTuple):
 
 
 def sources_of(observations: Iterable[str]) -> list[str]:
-    """The sources of the numbers of a step, each as text that continues with "step 3". A wrong number spreads in this
-    order.
+    """Texts that name the sources of the numbers of a step, for messages. The message adds "step 3" to the text. A
+    number that is not finite spreads from the earlier sources to the later sources.
     """
     names = list(observations)
     given, filtered = "that the environment gave in", "that the input filter computed from finite numbers in"
@@ -173,29 +174,31 @@ class Evaluated(NamedTuple):
 
 
 class CompiledActing(Protocol):
-    """Acting in a compiled loop."""
+    """The functions with which an agent acts in a compiled loop."""
 
     def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
-        """The actions [N] or [N, D] in states [N, ...] as networks see them, and the recurrent state after them.
+        """Choose the actions [N] or [N, D]. Return them with the recurrent state after the step.
 
         :param key: the key of the framework's random numbers
-        :param recurrent: [N, size] for each of ``recurrent_sizes``, before the step; zeros at the beginning of episodes
+        :param states: [N, ...] by name, after all filters
+        :param recurrent: [N, size] for each of ``recurrent_sizes``, before the step; zeros at the beginning of an
+            episode
         :param level: [L], the levels of exploration in this step
         """
 
     def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
-        """The same as ``act``, for evaluations with one copy: N is 1."""
+        """The same as ``act``, but for evaluations. There is one copy of the environment: N is 1."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
-        """[steps, L] float32, the levels of exploration in the next steps of the present phase. The host calls this
+        """[steps, L] float32, the levels of exploration (such as epsilon) in the next steps. The host calls this
         method.
 
-        :param ahead: number of environment steps before these steps that are not counted yet
+        :param ahead: number of environment steps before these steps that the agent's counters do not include yet
         """
 
 
 class CompiledAgent(CompiledActing, Protocol):
-    """An agent's part in a compiled loop.
+    """The functions with which an agent takes part in a compiled loop.
 
     :ivar period: environment steps between two training phases
     :ivar updates_per_phase: K, the largest number of updates in a training phase
@@ -206,40 +209,42 @@ class CompiledAgent(CompiledActing, Protocol):
     updates_per_phase: int
     recurrent_sizes: dict[str, int]
 
-    # pure functions, which the framework traces
+    # these methods are pure functions, which the framework traces
 
     def memory(self, example: PlayedStep) -> Any:
-        """An empty memory, a tree of arrays [T, N, ...] and numbers. :param example: a step, for shapes and dtypes"""
+        """An empty memory: nested dicts of arrays [T, N, ...] and numbers. :param example: a step, for shapes and
+        dtypes
+        """
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
-        """The memory with one step more."""
+        """Return the memory with one more step."""
 
     def cut(self, memory: Any) -> Any:
-        """The memory with all episodes in progress cut off after the last step, because new ones begin."""
+        """Return the memory with all episodes in progress cut off at the last step. New episodes begin then."""
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
         """Make the updates of a training phase."""
 
-    # asked on the host
+    # the host calls these methods
 
     def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
-        """The next training phase.
+        """Plan the next training phase.
 
         :param clock: a copy of the agent's ``TrainingClock`` before the phase; the method advances it to the end of the
             phase
-        :param steps: environment steps between the last counted step and the phase
-        :param updates_before: number of updates before the phase that are not counted yet
+        :param steps: number of environment steps before the phase that the agent's counters do not include yet
+        :param updates_before: number of updates before the phase that the networks' counters do not include yet
         :param most: the largest number of training steps that the run may still make; None for no limit
         """
 
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
-        """Planned phases [P, ...] as the loop gets them."""
+        """The planned phases as arrays [P, ...], the input of the loop."""
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
-        """Count and log training phases that have been made, and check their losses.
+        """Count and log finished training phases, and check their losses.
 
-        :param phases: the M phases of one row of the CSV, stacked [M, ...], with the number of updates that were made
+        :param phases: the M phases of one row of the CSV, stacked [M, ...], with their actual numbers of updates
         :param outputs: [M, K, outputs]
         :param shown: [M, ...] by name
-        :raises TrainingError: a loss is not finite
+        :raises TrainingError: if a loss is not finite
         """

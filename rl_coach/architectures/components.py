@@ -1,4 +1,4 @@
-"""Classes of a network's parts, found by what their parameters name."""
+"""Functions that find the class of a network's part (embedder, middleware or head) from its parameters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Component = TypeVar("Component")
 
 
 def component_class(wanted: Any, known: Mapping[str, type[Component]], base: type[Component]) -> type[Component]:
-    """The class of a head, an embedder or a middleware.
+    """Find the class of a head, an embedder or a middleware.
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's classes by name
     :param base: the required base class
     :return: a subclass of ``base``, or of ``torch.nn.Module``
-    :raises CoachError: the class does not exist, is not a subclass of ``base``, or derives from a class that was
+    :raises CoachError: if the class does not exist, is not a subclass of ``base``, or derives from a class that was
         removed
     """
     found = wanted
@@ -26,19 +26,17 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     if isinstance(found, type) and issubclass(found, RetiredBase):
         found.refuse()
     if not (isinstance(found, type) and (issubclass(found, base) or is_torch_module(found))):
-        raise CoachError(
-            f"{wanted!r} is not a part of a network: it must be a subclass of {base.__module__}.{base.__name__}"
-        )
+        raise CoachError(f"{wanted!r} is not a part of a network: use a subclass of {base.__module__}.{base.__name__}")
     return found
 
 
 def is_torch_module(part: type) -> bool:
-    """True for a subclass of ``torch.nn.Module``; PyTorch is not imported to find out."""
+    """True for a subclass of ``torch.nn.Module``. This function does not import PyTorch."""
     return any((one.__module__, one.__name__) == ("torch.nn.modules.module", "Module") for one in part.__mro__)
 
 
 def _imported(path: str, known: Mapping[str, type], base: type) -> Any:
     if ":" in path:
         return short_dynamic_import(path)
-    suggestion = did_you_mean(path, known) or f": there are {', '.join(known)}, or name a class of your own"
+    suggestion = did_you_mean(path, known) or f": use one of {', '.join(known)}, or 'module:Class' for your own class"
     raise CoachError(f"no {base.__name__} '{path}'{suggestion}")

@@ -19,13 +19,13 @@ class InputEmbedderParameters(NetworkComponentParameters):
 
     :param activation_function: the activation after each layer of the scheme
     :param scheme: an ``EmbedderScheme`` or a list of layers
-    :param batchnorm: batch normalisation after each layer
-    :param dropout_rate: dropout after each layer; 0 is off
+    :param batchnorm: True for batch normalisation after each layer
+    :param dropout_rate: rate of the dropout after each layer; 0 for no dropout
     :param input_rescaling: divisor of the input, as a dict by kind of input; by default, images are divided by 255
     :param input_offset: offset that is subtracted after the division, as a dict by kind of input
     :param input_clipping: ``(low, high)`` limits that are applied last; None for no limits
     :param dense_layer: the class of fully connected layers; None for ``Dense``
-    :param flatten: flatten the features to one vector for each row
+    :param flatten: True to flatten the features to one vector for each row
     """
 
     constraints = {
@@ -62,7 +62,7 @@ class InputEmbedderParameters(NetworkComponentParameters):
 
 
 class TeamEmbedderParameters(InputEmbedderParameters):
-    """Settings of an embedder of the observations of a team. All players share its weights."""
+    """Settings of an embedder for the observations of a team. All players share the embedder's weights."""
 
     @property
     def path(self) -> str:
@@ -71,9 +71,10 @@ class TeamEmbedderParameters(InputEmbedderParameters):
 
 @dataclass(eq=False, repr=False)
 class ContextEmbedderParameters(InputEmbedderParameters):
-    """Settings of an embedder of the last observations, for a ``TransformerMiddlewareParameters``.
+    """Settings of an embedder for a stack of the last observations, followed by a transformer
+    (``TransformerMiddlewareParameters``).
 
-    :param steps: number of observations that ``ObservationStackingFilter(steps)`` stacks
+    :param steps: number of stacked observations, the same as in ``ObservationStackingFilter(steps)``
     """
 
     constraints = {"steps": whole(1)}

@@ -14,9 +14,9 @@ from rl_coach.utils import CoachError
 
 
 class InputEmbedder:
-    """Base class of embedders. It stacks the layers of its scheme.
+    """Base class of embedders. It applies the layers of the scheme in its parameters.
 
-    :param parameters: its ``InputEmbedderParameters``
+    :param parameters: the embedder's ``InputEmbedderParameters``
     :param given: the input to embed
     """
 
@@ -25,11 +25,11 @@ class InputEmbedder:
         self.given = given
 
     def __call__(self, layers: Layers, x: Any) -> Any:
-        """The input [B, ...] rescaled as its parameters say, then embedded."""
+        """Rescale the input [B, ...] with the settings of the parameters, then embed it."""
         return self.embed(layers, self.given.normalized(layers.ops, x, self.parameters))
 
     def embed(self, layers: Layers, x: Any) -> Any:
-        """[B, F] (or [B, ...] where ``flatten`` is off), the embedding. :param x: [B, ...], rescaled"""
+        """The embedding [B, F], or [B, ...] without ``flatten``. :param x: the rescaled input [B, ...]"""
         if self.given.kind == "vector" and len(x.shape) > 2:
             x = layers.flatten(x)
         for layer in self.given.layers(self.parameters):
@@ -45,8 +45,10 @@ class TeamEmbedder(InputEmbedder):
 
 
 class ContextEmbedder(InputEmbedder):
-    """Embeds each of the last K observations with the same layers, and adds a trained position: [B, K, F]. The input is
-    a stack of ``ObservationStackingFilter(K)``, with the steps on the last axis or in one long vector."""
+    """Embeds each of the last K observations with the same layers, and adds a trained vector for each of the K
+    positions. The result is [B, K, F]. The input is a stack of ``ObservationStackingFilter(K)``, with the steps on the
+    last axis or in one long vector.
+    """
 
     parameters: ContextEmbedderParameters
 
@@ -64,13 +66,13 @@ class ContextEmbedder(InputEmbedder):
         if given.shape[-1] % steps or (given.kind != "vector" and given.shape[-1] != steps):
             raise CoachError(
                 f"a ContextEmbedder of {steps} steps does not fit an input of the shape {given.shape}: add an "
-                f"ObservationStackingFilter({steps}) to the input filter, as the last one"
+                f"ObservationStackingFilter({steps}) as the last filter of the observation"
             )
         return (given.shape[-1] // steps,) if given.kind == "vector" else (*given.shape[:-1], 1)
 
 
 class ModuleEmbedder(InputEmbedder):
-    """An embedder that is a module of PyTorch; see ``Layers.module``."""
+    """An embedder that calls a user's PyTorch module; see ``Layers.module``."""
 
     def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput, module_class: Any):
         super().__init__(parameters, given)
@@ -88,6 +90,6 @@ EMBEDDERS: dict[str, type[InputEmbedder]] = {
 
 
 def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:
-    """The embedder that ``parameters.path`` names."""
+    """Make the embedder with the name or class ``parameters.path``."""
     found = component_class(parameters.path, EMBEDDERS, InputEmbedder)
     return ModuleEmbedder(parameters, given, found) if is_torch_module(found) else found(parameters, given)

@@ -17,12 +17,13 @@ from rl_coach.spaces import SpacesDefinition
 
 @dataclass(frozen=True)
 class Framework:
-    """A library that networks are built on. The package of each library defines one in its module ``framework``.
+    """A library such as JAX or PyTorch that networks are built on. For each library, ``<name>_components/framework.py``
+    defines one object of this class.
 
     :param make_function: builds a network from its parameters, the agent's spaces, the network's name for messages, and
         the source of initial weights. Raises CoachError if a part of the network does not exist or does not fit.
-    :param hold: makes a ``NetworkState`` with the initial weights, from a network and a flag, True if the network has a
-        target.
+    :param hold: makes a ``NetworkState`` with the initial weights. Its arguments are a network, and True if the network
+        has a target.
     :param make_learner: makes a learner from a training step, the networks' states, and the names of the networks that
         act between training phases. The new weights of these networks are read after each phase.
     :param export_network: returns a network as an ONNX graph with weights as inputs. Raises CoachError if the network
@@ -30,8 +31,8 @@ class Framework:
     :param compiled_loop: the class of compiled loops; None if the framework does not support them
     :param compiled_seeds: the class of compiled loops for several seeds in one program
     :param compiled_evaluation: the class that plays evaluations during compiled loops
-    :param divided: returns the same framework with each batch divided between a number of devices. Raises CoachError if
-        there are fewer. None if the framework does not support this
+    :param divided: returns a ``Framework`` that divides each batch between the given number of devices. Raises
+        CoachError if there are fewer devices. None if the framework does not support this
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]

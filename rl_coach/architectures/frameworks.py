@@ -1,4 +1,4 @@
-"""Frameworks that a run's networks can be built on."""
+"""Frameworks on which networks can be built, and functions that load them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rl_coach.utils import CoachError
 
 @dataclass(frozen=True)
 class _Framework:
-    """A framework before it is imported.
+    """Facts about a framework, without importing it.
 
-    :param package: must be installed
-    :param install: the command that installs it
-    :param uses_keras: its networks are Keras networks
-    :param divides_batches: several devices can share a batch; see ``Framework.divided``
-    :param unneeded: modules that it imports where they are installed, for what Coach does not use. Without them,
-        importing TensorFlow takes 2.6 s of a processor instead of 4.4, and 190 MB less; with JAX 1.2 s instead of 2.4.
-        Keras functions that need these modules report that they are missing, unless a program imports Keras before its
-        first network.
+    :param package: the Python package of the framework
+    :param install: the command that installs the framework
+    :param uses_keras: True if its networks are Keras networks
+    :param divides_batches: True if several devices can share a batch; see ``Framework.divided``
+    :param unneeded: optional modules that the framework imports although Coach does not use them. Coach hides them from
+        the import. TensorFlow then imports in 2.6 s of processor time instead of 4.4 s and takes 190 MB less; JAX
+        imports in 1.2 s instead of 2.4 s. Keras functions that need a hidden module report that it is missing. A
+        program that needs such functions must import Keras before its first network.
     """
 
     package: str
@@ -39,12 +39,12 @@ class _Framework:
     unneeded: Sequence[str] = ()
 
 
-# for wrappers in scikit-learn's form, and for galleries of pictures
+# Keras uses them for its scikit-learn wrappers and for plots of images
 _UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")
 
 
 _FRAMEWORKS = {
-    # without JAX: only TensorFlow Lite needs it, to convert functions
+    # TensorFlow imports JAX only for the converter of TensorFlow Lite
     Frameworks.tensorflow: _Framework(
         "tensorflow", install_command("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")
     ),
@@ -56,15 +56,15 @@ _FRAMEWORKS = {
 
 
 def load_framework(framework: Frameworks, num_devices: int | None = None) -> Framework:
-    """The framework of that name.
+    """Import a framework and return it.
 
-    :param num_devices: ``TaskParameters.num_devices``
-    :raises CoachError: the framework is not installed, Keras already runs on another framework, or the devices are not
-        there
+    :param num_devices: number of devices that share each batch, from ``TaskParameters.num_devices``
+    :raises CoachError: if the framework is not installed, Keras already runs on another framework, or there are fewer
+        devices
     """
     if framework not in _FRAMEWORKS:
         known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)
-        raise CoachError(f"networks cannot be built on '{framework.name}' yet: use {known}")
+        raise CoachError(f"Coach does not support networks on '{framework.name}': use {known}")
     chosen = _FRAMEWORKS[framework]
     if importlib.util.find_spec(chosen.package) is None:
         if not is_installed(default_framework()):
@@ -88,7 +88,7 @@ def _choose_keras_backend(backend: str) -> None:
     if "keras" in sys.modules:
         running = sys.modules["keras"].backend.backend()
         if running != backend:
-            raise CoachError(f"this process runs Keras on {running} already: start another process for {backend}")
+            raise CoachError(f"this process already runs Keras on {running}: start another process to use {backend}")
         return
     # Keras reads the variable once, when it is imported
     os.environ["KERAS_BACKEND"] = backend

@@ -11,7 +11,9 @@ from rl_coach.utils import CoachError
 
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds nothing."""
+    """[B], the sum of the squared (or Huber) errors of each row's outputs.
+
+    To leave an output out of the loss, give the output itself as its target."""
     predicted = next(outputs[name] for name in ("critics", "q", "v", "values") if name in outputs)
     predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
     errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
@@ -19,20 +21,20 @@ def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_h
 
 
 def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], -log pi(a|s) times the target, an advantage [B] (Williams 1992)."""
+    """[B], -log pi(a|s) times the target; the target is the advantage [B] (Williams 1992)."""
     if "log_probabilities" in outputs:
         action = ops.cast(ops.reshape(action, (-1,)), "int32")
     return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
 
 
 def feature_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the mean squared (or Huber) error of a row's features."""
+    """[B], the mean squared (or Huber) error of each row's features."""
     errors = target - outputs["features"]
     return ops.mean(huber(ops, errors) if is_huber else errors * errors, axis=-1)
 
 
 def classification_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the cross entropy of the predicted classes and the true ones: labels [B], or probabilities [B, A]."""
+    """[B], the cross entropy of the predicted classes. :param target: true labels [B] or true probabilities [B, A]"""
     log_probabilities = outputs["log_probabilities"]
     if len(target.shape) == 1:
         target = ops.one_hot(ops.cast(target, "int32"), log_probabilities.shape[-1], dtype="float32")
@@ -57,15 +59,16 @@ HEAD_LOSSES: dict[str, Callable] = {
 
 
 def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:
-    """The update rule for network ``name`` with targets that the caller computes, ``extra['target_<i>']`` for head i.
+    """The update rule of network ``name`` for targets that the caller computes.
 
-    A policy head reads its actions from ``extra['action_<i>']``.
+    The batch has the targets of head i in ``extra['target_<i>']``, and the actions of a policy head in
+    ``extra['action_<i>']``.
     """
     heads = [head for head in parameters.heads_parameters for _ in range(head.num_output_head_copies)]
     for head in heads:
         if head.parameterized_class_name not in HEAD_LOSSES:
             raise CoachError(
-                f"a {head.parameterized_class_name} cannot learn from targets only: give the agent an update rule"
+                f"a {head.parameterized_class_name} cannot learn from targets only: write an update rule for the agent"
             )
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

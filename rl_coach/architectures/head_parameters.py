@@ -1,4 +1,4 @@
-"""Settings of heads, the last part of a network: what it predicts and how much each prediction weighs."""
+"""Settings of heads, the last part of a network: the predicted values, and their weights in the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class HeadParameters(NetworkComponentParameters):
 
     :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: the activation between the layers of the head
-    :param num_output_head_copies: number of copies of the head, each with separate weights
+    :param num_output_head_copies: number of equal heads with separate weights
     :param rescale_gradient_from_head_by_factor: factor of the gradient that the head passes to the layers below; with
         0, the head does not train these layers
     :param loss_weight: the weight of this head's loss in the network's loss
@@ -51,7 +51,7 @@ class HeadParameters(NetworkComponentParameters):
 
 @dataclass(eq=False, repr=False)
 class _NamedHead(HeadParameters):
-    """A head with its name and defaults as class attributes. None as an argument means the class's default."""
+    """Settings with the head's name and defaults as class attributes. An argument of None selects the default."""
 
     parameterized_class_name: str = field(init=False)
     activation_function: Any = None
@@ -72,7 +72,7 @@ class _NamedHead(HeadParameters):
 
 @dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
-    """A head with a setting for the initial output bias.
+    """Settings of a head with an initial output bias.
 
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
@@ -82,10 +82,10 @@ class _HeadWithOutputBias(_NamedHead):
 
 @dataclass(eq=False, repr=False)
 class _ValueHead(_NamedHead):
-    """A head with one output.
+    """Settings of a head with one output.
 
-    :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'`` (the
-        network's ``initial_weights``, which are Glorot's unless it says otherwise); None for the class's default
+    :param initializer: initial weights of the output layer. ``'normalized_columns'``: columns of norm 1. ``'xavier'``:
+        the network's ``initial_weights``, by default Glorot's. None: the default of the class
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
@@ -100,10 +100,11 @@ class _ValueHead(_NamedHead):
 
 
 class _ActorHead(_NamedHead):
-    """A head that gives a continuous action.
+    """Settings of a head that outputs a continuous action.
 
-    :param batchnorm: batch normalisation before the squashing
-    :ivar state_dependent_noise: the features are an output too; ``StateDependentNoiseParameters`` sets it
+    :param batchnorm: True for batch normalisation before tanh squashes the action
+    :ivar state_dependent_noise: True if the features are an output too. The exploration policy
+        ``StateDependentNoiseParameters`` sets it
     """
 
     constraints = {**flags("batchnorm", "state_dependent_noise")}
@@ -132,10 +133,10 @@ class DuelingQHeadParameters(_NamedHead):
 
 
 class _Support(HeadParameters):
-    """Returns that a distribution is over; the agent fills them in from its algorithm's parameters.
+    """The fixed returns (atoms) of a categorical distribution. The agent sets them from its algorithm's parameters.
 
     :ivar atoms: number of returns
-    :ivar v_min: the smallest; ``v_max`` the largest
+    :ivar v_min: the smallest return; ``v_max`` is the largest
     """
 
     constraints = {"atoms": whole(2), "v_min": number(), "v_max": number()}
@@ -146,7 +147,7 @@ class _Support(HeadParameters):
 
 
 class CategoricalQHeadParameters(_Support, _HeadWithOutputBias):
-    """A distribution over fixed returns for each action (Bellemare et al. 2017)."""
+    """A categorical distribution over fixed returns, for each action (Bellemare et al. 2017)."""
 
     head, default_name = "CategoricalQHead", "categorical_q_head_params"
 
@@ -164,7 +165,7 @@ class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
 
 
 class RainbowQHeadParameters(_Support, _NamedHead):
-    """A dueling distribution over returns for each action (Hessel et al. 2018)."""
+    """A categorical distribution over fixed returns for each action, with dueling layers (Hessel et al. 2018)."""
 
     head, default_name = "RainbowQHead", "rainbow_q_head_params"
 
@@ -183,7 +184,7 @@ class NAFHeadParameters(_NamedHead):
 
 
 class DNDQHeadParameters(_NamedHead):
-    """Q(s, a) looked up in a memory of embeddings (Pritzel et al. 2017)."""
+    """Q(s, a) from a dictionary of embeddings and values (Pritzel et al. 2017)."""
 
     head, default_name = "DNDQHead", "dnd_q_head_params"
 
@@ -195,9 +196,9 @@ class VHeadParameters(_ValueHead):
 
 
 class _ActionValueHead(_ValueHead):
-    """A head that gives Q(s, a) of a critic with the action among its inputs.
+    """Settings of a head that outputs Q(s, a). The action is an input of the network.
 
-    :ivar value_bounds: the smallest and the largest value, between which a sigmoid keeps Q; None for no bounds
+    :ivar value_bounds: ``(smallest, largest)`` value of Q; a sigmoid keeps Q between them. None for no bounds
     """
 
     constraints = {"value_bounds": optional(bounds("[-50, 0]"))}
@@ -206,7 +207,7 @@ class _ActionValueHead(_ValueHead):
 
 
 class DDPGVHeadParameters(_ActionValueHead):
-    """Q(s, a) of a critic that has the action among its inputs."""
+    """Q(s, a) of a critic. The action is an input of the network."""
 
     head, default_name = "DDPGVHead", "ddpg_v_head_params"
 
@@ -242,7 +243,7 @@ class PolicyHeadParameters(_NamedHead):
 
 
 class PPOHeadParameters(PolicyHeadParameters):
-    """PPO's policy: as PolicyHead, with a standard deviation that does not depend on the state."""
+    """PPO's policy: a ``PolicyHead`` with a standard deviation that does not depend on the state."""
 
     head, default_name, default_activation = "PPOHead", "ppo_head_params", "tanh"
 
@@ -284,7 +285,7 @@ class DDPGActorHeadParameters(_ActorHead):
 
 
 class WolpertingerActorHeadParameters(_ActorHead):
-    """A proto-action in an embedding of discrete actions (Dulac-Arnold et al. 2015)."""
+    """A proto-action: a point in the embedding space of discrete actions (Dulac-Arnold et al. 2015)."""
 
     head, default_name, default_activation = "WolpertingerActorHead", "policy_head_params", "tanh"
 
@@ -352,14 +353,16 @@ class SACQHeadParameters(_NamedHead):
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     :param num_critics: number of Q networks
     :param num_quantiles: number of quantiles of the return that each network predicts; 1 predicts the mean
-    :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
-    :param layernorm: layer normalisation of each hidden layer, before its activation
-    :param batchnorm: batch normalisation of the input and after each hidden layer
-    :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
-        100,000 in CrossQ; 0 starts with it, None never uses it
+    :param dropout_rate: share of the activations of each hidden layer that are set to zero in training; 0 for no
+        dropout
+    :param layernorm: True for layer normalisation of each hidden layer, before its activation
+    :param batchnorm: True for batch normalisation of the input and after each hidden layer
+    :param batch_renorm_warm_up: number of training passes after which batch renormalisation replaces batch
+        normalisation, for example 100,000 in CrossQ. 0 for batch renormalisation from the start, None for batch
+        normalisation only
 
-    :ivar scheme: layers of each network, instead of ``network_layers_sizes``; no activation or normalisation is added
-        between them
+    :ivar scheme: a list of layers of each network, instead of ``network_layers_sizes``. No activation or normalisation
+        is added between these layers
     :ivar num_atoms: number of returns, evenly spaced from ``v_min`` to ``v_max``, in the distribution that each network
         predicts; 1 for no distribution
     """
@@ -398,9 +401,9 @@ class SACQHeadParameters(_NamedHead):
 
 
 class RNDHeadParameters(_NamedHead):
-    """Features for random network distillation: the error of their prediction measures novelty (Burda et al. 2018).
+    """Features for random network distillation: the error in predicting them measures novelty (Burda et al. 2018).
 
-    :param is_predictor: True for the trained network; the other one keeps its initial weights
+    :param is_predictor: True for the trained network, False for the network that keeps its initial weights
     """
 
     constraints = {"is_predictor": FLAG}

@@ -1,4 +1,4 @@
-"""Heads that networks end in, written once for all frameworks."""
+"""Heads, the last part of a network, written once for all frameworks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Head:
     ``predict`` returns the outputs listed in ``public``, in that order. Update rules read the other outputs, for
     example logarithms of probabilities.
 
-    :param parameters: its ``HeadParameters``
+    :param parameters: the head's ``HeadParameters``
     :param spaces: the agent's spaces
-    :param temperature: divides a policy's logits
+    :param temperature: divisor of a policy's logits
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
     :cvar takes_streams: the head receives a list of [B, F], the features of a middleware with several streams
-    :raises CoachError: the type of the action space is not in ``supported_actions``
+    :raises CoachError: if the type of the action space is not in ``supported_actions``
     """
 
     public: tuple[str, ...] = ()
@@ -55,33 +55,34 @@ class Head:
             )
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The outputs by name, of any one framework's arrays.
+        """Compute the outputs by name.
 
-        :param layers: makes layers, and has the framework's array operations as ``layers.ops``
+        :param layers: makes the layers; ``layers.ops`` are the framework's array operations
         :param features: [B, F], the output of the middleware
         :param inputs: all inputs of the network by name
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
     def _hidden_and_output(self, layers: Layers, features: Any, units: int) -> Any:
-        """[B, units], through a separate layer of ``HIDDEN_UNITS``."""
+        """[B, units], the output of two new layers: a hidden layer of ``HIDDEN_UNITS`` and an output layer."""
         hidden = layers.dense(features, self.HIDDEN_UNITS)
         return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
     def _in_bounds(self, layers: Layers, squashed: Any) -> Any:
-        """Numbers from -1 to 1 as actions between their bounds."""
+        """Scale numbers from -1 to 1 to the bounds of the actions."""
         low, high = self.spaces.action.low, self.spaces.action.high
         centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         return squashed * radius + centre
 
     def require_streams(self, network: str) -> None:
-        """
+        """Check that the head supports a middleware with several streams.
+
         :param network: the network's name, for messages
-        :raises CoachError: the head takes the features of one stream only
+        :raises CoachError: if the head takes the features of one stream only
         """
         if not self.takes_streams:
             raise CoachError(
-                f"network '{network}' has several streams, which a {type(self).__name__} does not support: "
+                f"network '{network}' has several streams, but a {type(self).__name__} supports only one: "
                 f"set num_streams of its middleware_parameters to 1, or give it a TD3VHeadParameters"
             )
 
@@ -116,14 +117,14 @@ class DuelingQHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         value, advantage = (self._hidden_and_output(layers, features, units) for units in (1, self.num_actions))
-        # without the mean, many pairs of V and A would give one Q (Wang et al. 2016, section 3)
+        # without the mean, many pairs of V and A would give the same Q (Wang et al. 2016, section 3)
         return {"q": value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)}
 
 
 class CategoricalQHead(Head):
-    """``distribution`` [B, A, N], the probabilities of N returns for each action; their logarithms; and ``q`` [B, A],
-    the mean return (Bellemare et al. 2017, section 4). The returns are evenly spaced from ``v_min`` to ``v_max`` of the
-    parameters.
+    """``distribution`` [B, A, N]: the probabilities of N returns for each action; ``log_distribution``: their
+    logarithms; ``q`` [B, A]: the mean return (Bellemare et al. 2017, section 4). The returns are evenly spaced from
+    ``v_min`` to ``v_max`` of the parameters.
     """
 
     public = ("distribution", "q")
@@ -136,24 +137,25 @@ class CategoricalQHead(Head):
         support = layers.constant(np.linspace(parameters.v_min, parameters.v_max, parameters.atoms))
         return {
             "distribution": distribution,
-            # log_softmax stays finite where the logarithm of a small probability would not
+            # not the logarithm of the softmax: a very small probability would give -inf
             "log_distribution": ops.log_softmax(logits),
             "q": ops.sum(distribution * support, axis=-1),
         }
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """[B, A, N]"""
+        """The logits [B, A, N] of the distribution."""
         bias = output_bias(self.parameters.output_bias_initializer)
         return self._per_action(layers, layers.dense(features, self.num_actions * self.parameters.atoms, bias=bias))
 
     def _per_action(self, layers: Layers, x: Any) -> Any:
-        """[B, A * N] as [B, A, N]."""
+        """Reshape [B, A * N] to [B, A, N]."""
         return layers.ops.reshape(x, (-1, self.num_actions, self.parameters.atoms))
 
 
 class RainbowQHead(CategoricalQHead):
-    """A categorical head with dueling logits: the state's value plus the actions' advantages minus the mean advantage.
-    Value and advantages have 512 hidden units each (Hessel et al. 2018, section 3)."""
+    """A categorical head with dueling logits: value of the state + advantage of the action - mean advantage. Value and
+    advantages have 512 hidden units each (Hessel et al. 2018, section 3).
+    """
 
     def _logits(self, layers: Layers, features: Any) -> Any:
         atoms = self.parameters.atoms
@@ -176,8 +178,8 @@ class QuantileRegressionQHead(Head):
 
 
 class DNDQHead(Head):
-    """``embedding`` [B, F]: the features themselves. An agent looks up Q(s, a) by them in its dictionary of embeddings
-    and values (Pritzel et al. 2017).
+    """``embedding`` [B, F]: the features themselves. The agent looks up Q(s, a) for this embedding in its dictionary of
+    embeddings and values (Pritzel et al. 2017).
     """
 
     public = ("embedding",)
@@ -188,9 +190,9 @@ class DNDQHead(Head):
 
 
 class NAFHead(Head):
-    """``mean`` [B, D], the best action, ``v`` [B], its value, and ``factor`` [B, D, D]. The factor is the
-    lower-triangular L of Q(s, a) = v - |L^T (a - mean)|^2 / 2 and has a positive diagonal (Gu et al. 2016, section
-    4)."""
+    """``mean`` [B, D]: the best action; ``v`` [B]: the value of this action; ``factor`` [B, D, D]: the lower-triangular
+    L in Q(s, a) = v - |L^T (a - mean)|^2 / 2. L has a positive diagonal (Gu et al. 2016, section 4).
+    """
 
     public = ("mean", "v")
     supported_actions = (BoxActionSpace,)
@@ -207,7 +209,7 @@ class NAFHead(Head):
         place[np.arange(len(rows)), rows * size + columns] = 1.0
         on_diagonal = layers.constant(rows == columns)
         entries = layers.dense(features, len(rows))
-        # masked before the exponential: an entry off the diagonal could overflow, and inf * 0 is NaN
+        # masked before the exponential: otherwise an entry off the diagonal could overflow, and inf * 0 is NaN
         diagonal = layers.ops.exp(self._exponent(layers, entries * on_diagonal))
         entries = diagonal * on_diagonal + entries * (1.0 - on_diagonal)
         # a product with a constant matrix, because the export to ONNX has no scatter
@@ -237,14 +239,14 @@ class PPOVHead(Head):
 
 
 class VHead(PPOVHead):
-    """``v`` [B]: V(s), from a kernel that begins as its parameters say."""
+    """``v`` [B]: V(s). The setting ``initializer`` selects the initial weights."""
 
     def _kernel(self, layers: Layers) -> Initializer | None:
         return None if self.parameters.initializer == "xavier" else NormalizedColumns(layers.rng)
 
 
 class DDPGVHead(VHead):
-    """``q`` [B]: Q(s, a) of a network that embeds the action, within its parameters' ``value_bounds``."""
+    """``q`` [B]: Q(s, a) of a network with the action as an input, within the ``value_bounds`` of the parameters."""
 
     public: tuple[str, ...] = ("q",)
 
@@ -272,8 +274,9 @@ class TD3VHead(DDPGVHead):
 
 
 class DDPGActor(Head):
-    """``action`` [B, A], a deterministic policy within the bounds of the action space, and ``pre_activation``, its
-    value before squashing (Lillicrap et al. 2016, section 7)."""
+    """``action`` [B, A]: the action of a deterministic policy, within the bounds of the action space;
+    ``pre_activation`` [B, A]: the action before the activation function (Lillicrap et al. 2016, section 7).
+    """
 
     public = ("action", "features")
     supported_actions = (BoxActionSpace,)
@@ -299,9 +302,10 @@ def noise_of_state(
     """
     ops, shape = layers.ops, (features.shape[-1], num_actions)
     scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
-    features = ops.stop_gradient(features)  # the deviation must not train the features of the mean
+    # the standard deviation must not train the features, which belong to the mean
+    features = ops.stop_gradient(features)
     variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
-    # features of 0 give a variance of 0, where the logarithm and the slope of the root are infinite
+    # features of 0 give a variance of 0; there, the logarithm and the slope of the square root are infinite
     return variance + 1e-6, {"features": features, "noise_scales": scales}
 
 
@@ -310,7 +314,7 @@ class PolicyHead(Head):
     parts with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A]; if the action space is
     bounded, the mean is squashed into it.
 
-    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and further outputs.
+    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and more outputs.
     """
 
     public = ("probabilities", "mean", "standard_deviation", "features", "noise_scales")
@@ -330,7 +334,9 @@ class PolicyHead(Head):
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """[B, A], or [B, K, M] of the parts of an action. Beyond the choices of a part they are ``MASKED_LOGIT``."""
+        """The logits [B, A], or [B, K, M] for actions of K parts. Entries that are not a choice of a part have the
+        value ``MASKED_LOGIT``.
+        """
         action = self.spaces.action
         if not isinstance(action, MultiDiscreteActionSpace):
             return layers.dense(features, self.num_actions)
@@ -341,15 +347,15 @@ class PolicyHead(Head):
     def _mean(self, layers: Layers, features: Any) -> Any:
         mean = layers.dense(features, self.num_actions)
         if not self.spaces.action.is_bounded:
-            return mean  # an infinite bound has no centre to squash around
+            return mean  # a mean cannot be squashed into infinite bounds
         return self._in_bounds(layers, layers.ops.tanh(mean))
 
     def _small_dense(self, layers: Layers, features: Any) -> Any:
-        """An output for each action that starts near zero."""
+        """A dense layer with an output for each action. The initial outputs are near zero."""
         return layers.dense(features, self.num_actions, NormalizedColumns(layers.rng, 0.01))
 
     def _standard_deviation(self, layers: Layers, features: Any) -> Any:
-        # above 0: a policy with a deviation of 0 has no log probabilities
+        # above 0, because a standard deviation of 0 gives no finite log probabilities
         return layers.ops.softplus(self._small_dense(layers, features)) + 1e-5
 
 
@@ -366,7 +372,7 @@ class PPOHead(PolicyHead):
 
 
 class TeamHead(Head):
-    """Base of heads with an output for each action of each player of a team. The players share the weights.
+    """Base class of heads with an output for each action of each player of a team. The players share the weights.
 
     :cvar inputs: ``present`` [B, N]; the outputs of a player that is not present are 0
     """
@@ -375,7 +381,7 @@ class TeamHead(Head):
     supported_actions = (TeamActionSpace,)
 
     def _by_player(self, layers: Layers, features: Any, inputs: dict[str, Any], **initializers: Any) -> Any:
-        """[B, N, A] of the features [B * N, F]."""
+        """[B, N, A], the outputs for features [B * N, F]."""
         action: Any = self.spaces.action
         rows = layers.dense(features, action.most_choices, **initializers)
         present = layers.ops.reshape(inputs["present"], (-1, self.num_actions, 1))
@@ -405,15 +411,15 @@ class TeamQHead(TeamHead):
 
 class MixingHead(Head):
     """The weights of QMIX's mixing network for N players, as functions of the state: ``weights_1`` [B, N, E],
-    ``offsets_1`` [B, E], ``weights_2`` [B, E] and ``offset_2`` [B]. The rule takes the weights' absolute values (Rashid
-    et al. 2018, section 4.1)."""
+    ``offsets_1`` [B, E], ``weights_2`` [B, E] and ``offset_2`` [B]. The update rule uses the absolute values of the
+    weights (Rashid et al. 2018, section 4.1)."""
 
     public = ("weights_1", "offsets_1", "weights_2", "offset_2")
     supported_actions = (TeamActionSpace,)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        units, players = self.parameters.units, self.num_actions  # a choice for each player
-        # Q_tot rises by about 1 per player's value at first: larger weights multiply the errors of bootstrapped values
+        units, players = self.parameters.units, self.num_actions  # an action space with one part for each player
+        # at first, Q_tot rises by about 1 with a player's value: larger weights would multiply errors of bootstraps
         kernel = NormalizedColumns(layers.rng, units**-0.5)
         hidden = layers.activate(self.parameters.activation_function, layers.dense(features, units))
         return {
@@ -431,14 +437,15 @@ class ACERPolicyHead(PolicyHead):
 
 
 class SACPolicyHead(Head):
-    """``mean`` and ``log_deviation`` [B, A] of the Gaussian before squashing (Haarnoja et al. 2018, appendix C).
+    """``mean`` and ``log_deviation`` [B, A]: mean and log standard deviation of the Gaussian before squashing (Haarnoja
+    et al. 2018, appendix C).
 
-    With ``state_dependent_noise``, ``noise_of_state`` gives the deviation and further outputs.
+    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and more outputs.
     """
 
     public = ("mean", "log_deviation", "features", "noise_scales")
     supported_actions = (BoxActionSpace,)
-    LOG_DEVIATION_LIMITS = (-20.0, 2.0)  # as in the authors' program
+    LOG_DEVIATION_LIMITS = (-20.0, 2.0)  # the limits of the authors' program
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         mean, limit = layers.dense(features, self.num_actions), self.parameters.mean_limit
@@ -505,7 +512,7 @@ class SACQHead(Head):
 
 
 class RNDHead(Head):
-    """``features`` [B, 512] of an observation (Burda et al. 2018, appendix A.3): the predictor has two layers more."""
+    """``features`` [B, 512] of an observation (Burda et al. 2018, appendix A.3). The predictor has two more layers."""
 
     public = ("features",)
     UNITS = 512
@@ -523,7 +530,7 @@ class RNDHead(Head):
 
 
 class ClassificationHead(Head):
-    """``probabilities`` [B, A] of classes, one for each discrete action, and ``log_probabilities``."""
+    """``probabilities`` and ``log_probabilities`` [B, A] of classes. There is one class for each discrete action."""
 
     public = ("probabilities",)
     supported_actions = (DiscreteActionSpace,)
@@ -559,8 +566,8 @@ class MeasurementsPredictionHead(Head):
     """``measurements`` [B, A, offsets * M]: the predicted change of M measurements after each of several offsets in
     time, for each action (Dosovitskiy & Koltun 2017, section 3).
 
-    The prediction is the sum of an expectation over the actions and of each action's difference from it; both have 256
-    hidden units. The measurements of one offset are next to each other.
+    The prediction is the mean over the actions plus the difference of each action from this mean. Both terms have 256
+    hidden units. In the last axis, the M measurements of one offset are next to each other.
     """
 
     public = ("measurements",)
@@ -581,7 +588,7 @@ class MeasurementsPredictionHead(Head):
         expectation = layers.ops.reshape(self._hidden_and_output(layers, features, size), (-1, 1, size))
         action = self._hidden_and_output(layers, features, self.num_actions * size)
         action = layers.ops.reshape(action, (-1, self.num_actions, size))
-        # without the mean the sum would not say which stream an offset common to all actions belongs to
+        # without the mean, a number common to all actions could be in either of the two terms
         return {"measurements": expectation + action - layers.ops.mean(action, axis=1, keepdims=True)}
 
 
@@ -597,5 +604,7 @@ HEADS: dict[str, type[Head]] = {
 
 
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
-    """The head that ``parameters.path`` names: one of ``HEADS``, ``'module:Class'`` or a subclass of ``Head``."""
+    """Make the head with the name ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a subclass of
+    ``Head``.
+    """
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)

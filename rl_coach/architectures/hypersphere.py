@@ -10,13 +10,13 @@ from rl_coach.architectures.initializers import Constant
 from rl_coach.architectures.layers import Layer, Layers, UnitsLayer
 from rl_coach.utilities.requirements import number, whole
 
-_TINY = 1e-8  # keeps a block's hidden layer of zeros in a direction
+_TINY = 1e-8  # above 0, so that a hidden layer of zeros still has a direction
 _SMALLEST_SQUARE = 1e-24
 
 
 def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
     """``x`` divided by its Euclidean norm over an axis; zeros stay zeros."""
-    # the square is bounded and not the root: the slope of a root is infinite at 0
+    # the bound is on the square, because the slope of the square root is infinite at 0
     return x / ops.sqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), _SMALLEST_SQUARE))
 
 
@@ -31,13 +31,14 @@ def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:
 
 
 class SphereEmbedding(Layer):
-    """The input with an appended constant, on the unit sphere; then a scaled linear layer, on the sphere again.
+    """The first layer: appends a constant to the input, divides by the norm, applies a scaled linear layer, and divides
+    by the norm again.
 
     The constant preserves the length of the input. Without it, inputs with the same direction and different lengths
     would become equal.
 
     :param units: d, the number of outputs
-    :param shift: the constant; with a large constant, the input changes the direction on the sphere only a little
+    :param shift: the constant; with a large constant, the direction depends only a little on the input
     """
 
     constraints = {"units": whole(1), "shift": number(above=0)}
@@ -59,7 +60,7 @@ class SphereEmbedding(Layer):
 class LerpBlock(Layer):
     """A step of h on the sphere towards the output of two linear layers: (1 - alpha) h + alpha MLP(h), normalised.
 
-    MLP(h) is W2 relu(s W1 h) on the unit sphere, s and alpha are trained vectors.
+    MLP(h) is W2 relu(s W1 h), divided by its norm. s and alpha are trained vectors.
 
     :param depth: L, the number of these blocks in the network; alpha starts at 1 / (L + 1)
     :param expansion: the width of the hidden layer, as a multiple of the width of the input
@@ -85,7 +86,7 @@ class LerpBlock(Layer):
 
 
 class SphereOutput(UnitsLayer):
-    """Numbers of any size from features on the sphere: a scaled linear layer, another one, and a trained offset."""
+    """The last layer, for outputs of any size: a scaled linear layer, a second linear layer, and a trained offset."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         hidden = scaled(layers, layers.unit_dense(x, x.shape[-1]), 1.0, 1.0)

@@ -11,7 +11,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class Initializer:
-    """The initial values of one kind of weights; Keras calls it with a shape.
+    """Draws the initial values of a weight array. Keras calls the object with a shape.
 
     :param rng: the source of the numbers
     """
@@ -20,7 +20,7 @@ class Initializer:
         self.rng = rng
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
-        """The initial values, float64."""
+        """The initial values of an array of this shape, float64."""
         raise NotImplementedError
 
     def __call__(self, shape: Sequence[int], dtype: Any = "float32", **kwargs: Any) -> np.ndarray:
@@ -28,7 +28,7 @@ class Initializer:
 
 
 class GlorotUniform(Initializer):
-    """Uniform within sqrt(6 / (fan in + fan out)) (Glorot & Bengio 2010, equation 16)."""
+    """Uniform between plus and minus sqrt(6 / (fan in + fan out)) (Glorot & Bengio 2010, equation 16)."""
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
         receptive_field = int(np.prod(shape[:-2]))
@@ -52,7 +52,8 @@ class NormalizedColumns(Initializer):
 
 
 class UniformFanIn(Initializer):
-    """Uniform within 1 / sqrt(fan in), as for the means of NoisyNet layers (Fortunato et al. 2018, section 3.2).
+    """Uniform between plus and minus 1 / sqrt(fan in), as for the means of NoisyNet layers (Fortunato et al. 2018,
+    section 3.2).
 
     :param fan_in: number of inputs of each output; None reads it from the kernel's shape
     """
@@ -67,7 +68,7 @@ class UniformFanIn(Initializer):
 
 
 class Constant(Initializer):
-    """The same number everywhere, or given numbers."""
+    """The same number for all weights, or given numbers."""
 
     def __init__(self, value: float | np.ndarray):
         self.value = value
@@ -88,17 +89,17 @@ class Orthonormal(Initializer):
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
         rows, columns = int(np.prod(shape[:-1])), shape[-1]
-        # tall, because QR makes orthonormal columns
+        # not fewer rows than columns, because QR makes orthonormal columns
         normal = self.rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(normal)
-        q = q * np.sign(np.diag(r))  # makes the draw uniform over orthogonal matrices
+        q = q * np.sign(np.diag(r))  # with these signs, all orthogonal matrices are equally likely
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
 class FanInNormal(Initializer):
-    """A normal distribution cut off at two deviations, with the variance scale^2 / inputs.
+    """A normal distribution cut off at two standard deviations, with the variance scale^2 / inputs.
 
-    :param scale: 0 makes all weights 0
+    :param scale: factor of the standard deviation; with 0, all weights are 0
     """
 
     def __init__(self, rng: np.random.Generator, scale: float = 1.0):
@@ -106,17 +107,18 @@ class FanInNormal(Initializer):
         self.scale = scale
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
-        # of several blocks, each has separate inputs; of a convolution, each pixel of the kernel is an input
+        # each of several blocks has separate inputs; each pixel of a convolution's kernel is an input
         inputs = shape[-2] * (int(np.prod(shape[:-2])) if len(shape) == 4 else 1)
         drawn = self.rng.standard_normal(shape)
         while (outside := np.abs(drawn) > 2).any():
             drawn[outside] = self.rng.standard_normal(int(outside.sum()))
-        return drawn * self.scale / 0.87962566 / np.sqrt(inputs)  # the deviation that the cut leaves
+        # 0.87962566: the standard deviation of a standard normal distribution cut off at 2
+        return drawn * self.scale / 0.87962566 / np.sqrt(inputs)
 
 
 class UnitColumns(Orthonormal):
-    """Columns of norm 1, one for each output. If there are not more columns than rows, the columns are orthogonal.
-    Otherwise the rows are made orthogonal first, and then the columns are divided by their norms.
+    """Columns of norm 1, one for each output. If the number of columns is at most the number of rows, the columns are
+    orthogonal. Otherwise the rows are made orthogonal first, and then the columns are divided by their norms.
     """
 
     def __init__(self, rng: np.random.Generator):
@@ -128,7 +130,7 @@ class UnitColumns(Orthonormal):
 
 
 class InitialWeights(Constrained):
-    """Initial weights of a whole network or of a part of it: of its kernels and of its biases."""
+    """Initial weights of a network or of one of its parts: kernels and biases."""
 
     def kernel(self, rng: np.random.Generator) -> Initializer:
         """The initializer of a kernel [..., inputs, outputs]."""
@@ -143,14 +145,14 @@ class InitialWeights(Constrained):
 
 
 class Xavier(InitialWeights):
-    """Glorot-uniform kernels and zero biases: Coach's."""
+    """Glorot-uniform kernels and zero biases. This is Coach's default."""
 
     def kernel(self, rng: np.random.Generator) -> Initializer:
         return GlorotUniform(rng)
 
 
 class KaimingUniform(InitialWeights):
-    """Kernels and biases uniform within 1 / sqrt(fan in), like PyTorch's ``Linear`` and ``Conv2d``.
+    """Kernels and biases uniform between plus and minus 1 / sqrt(fan in), as in PyTorch's ``Linear`` and ``Conv2d``.
 
     This is the result of PyTorch's ``kaiming_uniform_(a=sqrt(5))`` (the idea is equation 10 of He et al. 2015).
     """
@@ -165,8 +167,8 @@ class KaimingUniform(InitialWeights):
 class Orthogonal(InitialWeights):
     """Orthogonal kernels and zero biases.
 
-    :param gain: above 0; 1 preserves the length of vectors, the square root of 2 is usual before a relu. For the output
-        of a policy, 0.01 is usual: the policy is then nearly uniform at first
+    :param gain: factor of the weights, above 0; 1 preserves the length of vectors. The square root of 2 is usual before
+        a relu. 0.01 is usual for the output of a policy: the policy is then nearly uniform at first
     """
 
     constraints = {"gain": number(above=0)}
@@ -194,9 +196,9 @@ INITIAL_WEIGHTS: dict[str, type[InitialWeights]] = {
 
 
 def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
-    """The scheme of that name, or the scheme itself.
+    """The scheme of initial weights with the name ``wanted``; a scheme is returned unchanged.
 
-    :raises CoachError: the name is unknown
+    :raises CoachError: if the name is unknown
     """
     if isinstance(wanted, InitialWeights):
         return wanted
@@ -207,5 +209,5 @@ def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
 
 
 def output_bias(initializer: Any) -> Any:
-    """The meaning of a head's ``output_bias_initializer``: None for the layer's own, a number for that number."""
+    """The initializer for a head's ``output_bias_initializer``: ``Constant`` for a number, otherwise the argument."""
     return Constant(float(initializer)) if isinstance(initializer, (int, float)) else initializer

@@ -1,4 +1,6 @@
-"""Layers: plain descriptions, and the interface that heads, embedders and middlewares use on every framework."""
+"""Layers: their settings, and the interface with which embedders, middlewares and heads build them on each
+framework.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,24 @@ _EXTENT = whole(1) | list_of(whole(1))
 class Layer(Constrained):
     """Base class of the layers in a scheme. Two layers of the same class with equal settings are equal.
 
-    To write a layer, derive from this class and build ``applied`` from the methods of ``Layers``.
+    To write a layer, derive from this class. Write ``applied`` with the methods of ``Layers``.
     """
 
     def applied(self, layers: Layers, x: Any) -> Any:
-        """``x`` [B, ...] after this layer. :param layers: makes weights, and has the framework's array operations"""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it is applied")
+        """Apply the layer to ``x`` [B, ...]. :param layers: makes weights; ``layers.ops`` are the array operations"""
+        raise NotImplementedError(f"{type(self).__name__} does not define applied")
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
-        """The multiply-adds for one row of ``width`` numbers, and how many numbers come out; infinite if unknown."""
+        """The number of multiply-adds for one row of ``width`` numbers (infinite if unknown), and the number of
+        outputs.
+        """
         return 0.0, width
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        # as text, because a setting may be a list, which has no hash
+        # as text, because a setting may be a list, and lists have no hash
         return hash((type(self), str(sorted(vars(self).items()))))
 
     def __repr__(self) -> str:
@@ -46,7 +50,7 @@ class Conv2d(Layer):
 
     :param num_filters: output channels
     :param kernel_size: height and width of the kernel
-    :param strides: steps between two applications
+    :param strides: step between two positions of the kernel, in pixels
     """
 
     constraints = {"num_filters": whole(1), "kernel_size": _EXTENT, "strides": _EXTENT}
@@ -59,13 +63,13 @@ class Conv2d(Layer):
     def applied(self, layers: Layers, x: Any) -> Any:
         if len(x.shape) != 4:
             raise CoachError(
-                f"{self!r} gets an input of the shape {list(x.shape[1:])}, which is not an image: "
+                f"{self!r} gets an input of the shape {list(x.shape[1:])}, but needs an image: "
                 f"set the scheme of its embedder to EmbedderScheme.Medium or a list of other layers"
             )
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
-                f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
-                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or make it a vector: "
+                f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small: "
+                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or observe a vector: "
                 f"env_params.observation_space_type=ObservationSpaceType.Vector"
             )
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
@@ -75,7 +79,7 @@ class Conv2d(Layer):
 
 
 class SameConv2d(Conv2d):
-    """A convolution with zeros around the image, so that ``strides`` alone decides the new size (TensorFlow's SAME)."""
+    """A convolution with zeros around the image (TensorFlow's SAME). The new size depends only on ``strides``."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         ops = layers.ops
@@ -88,11 +92,11 @@ class SameConv2d(Conv2d):
 
 
 class BatchnormActivationDropout(Layer):
-    """Batch normalisation, then an activation, then dropout; each of them optional.
+    """Batch normalisation, then an activation, then dropout. Each of the three is optional.
 
     :param activation_function: ``'relu'``, ``'tanh'``, ``'sigmoid'``, ``'elu'``, ``'selu'``, ``'leaky_relu'``,
         ``'none'`` or None
-    :param dropout_rate: the share of activations set to zero in training; 0 is off
+    :param dropout_rate: the share of activations that are set to zero in training; 0 for no dropout
     """
 
     constraints = {"batchnorm": FLAG, "activation_function": optional(TEXT), "dropout_rate": number(0, below=1)}
@@ -139,37 +143,37 @@ class NoisyNetDense(UnitsLayer):
 
 
 class LayerNorm(Layer):
-    """Layer normalisation over the last dimension (Ba et al. 2016); a scheme puts the activation behind it."""
+    """Layer normalisation over the last dimension (Ba et al. 2016). In a scheme, the activation follows it."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.layernorm(x)
 
 
 class Flatten(Layer):
-    """All dimensions but the batch become one."""
+    """Reshapes [B, ...] to [B, F]."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.flatten(x)
 
 
 class Detached(Layer):
-    """The identity forwards; backwards nothing passes, so that the layers before it do not learn."""
+    """Returns its input without a gradient, so that the layers before it do not learn from this path."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.ops.stop_gradient(x)
 
 
-NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3  # the defaults of Keras, so that all frameworks agree
-SIGMA_ZERO = 0.5  # of Fortunato et al. 2018, section 3.2
-_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits of Ioffe 2017
+NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3  # the defaults of Keras, the same on all frameworks
+SIGMA_ZERO = 0.5  # from Fortunato et al. 2018, section 3.2
+_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits in Ioffe 2017
 
 
 def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, share: Any) -> tuple[Any, Any, Any]:
-    """``x`` normalised by its batch, and corrected to the result that the running statistics would give (Ioffe 2017,
-    "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d with r within 1/3 and 3 and d within -5 and 5.
+    """Batch renormalisation (Ioffe 2017, "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d.
 
-    No gradient passes through r and d. The limits are the final limits of the paper, which widens them step by step.
-    CrossQ uses them from the end of a warm-up on (Bhatt et al. 2024).
+    Mean and standard deviation are those of the batch. With r and d, the result is as with the running statistics
+    instead. r stays between 1/3 and 3, d between -5 and 5. No gradient passes through r and d. The paper widens these
+    limits step by step; CrossQ uses the final limits after a warm-up (Bhatt et al. 2024).
 
     :param x: [..., F]
     :param running_mean: [F]; ``running_variance`` has the same shape
@@ -189,11 +193,12 @@ def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, sha
 def with_noise(ops: Any, x: Any, kernel: Sequence[Any], bias: Sequence[Any], noise: Sequence[Any]) -> Any:
     """The output [B, units] of a NoisyNet layer; see ``Layers.noisy_dense``.
 
-    :param kernel: means and deviations of the kernel, [F, units] each; ``bias`` has the means and deviations of the
-        bias, [units] each
-    :param noise: [F] of the inputs and [units] of the outputs
+    :param x: [B, F]
+    :param kernel: means and standard deviations of the kernel, [F, units] each
+    :param bias: means and standard deviations of the bias, [units] each
+    :param noise: noise of the inputs [F] and of the outputs [units]
     """
-    # equation 10: the noise of the kernel is an outer product, so that no matrix of it has to be built
+    # equation 10: the kernel's noise is an outer product, so its matrix is not built
     clean = ops.matmul(x, kernel[0]) + bias[0]
     return clean + ops.matmul(x * noise[0], kernel[1]) * noise[1] + bias[1] * noise[1]
 
@@ -203,8 +208,8 @@ class LayerSettings:
     """Settings of all layers of one part of a network.
 
     :param dense_layer: the class that replaces ``Dense``; None for ``Dense`` itself
-    :param initial_weights: initialization of the weights
-    :param replaces_kernels: ``initial_weights`` also replaces initializers that the part sets itself
+    :param initial_weights: the scheme of initial weights
+    :param replaces_kernels: True if ``initial_weights`` also replaces initializers that the part sets itself
     """
 
     dense_layer: Callable[[int], Any] | None
@@ -215,8 +220,9 @@ class LayerSettings:
 class Layers:
     """The layers of one part of a network. Weights are created, or supplied, in the order of the calls.
 
-    A framework's subclass implements ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
-    ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``; the other layers are composed of these and of ``ops``.
+    A subclass for a framework implements ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``,
+    ``batchnorm``, ``batch_renorm``, ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``. The other layers use
+    these methods and ``ops``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
@@ -231,19 +237,19 @@ class Layers:
     def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
         """A fully connected layer, [B, F] to [B, units].
 
-        :param kernel: initialization of the kernel; None uses the part's ``initial_weights``. ``bias`` is the
-            initialization of the bias
+        :param kernel: initializer of the kernel; None uses the part's ``initial_weights``
+        :param bias: initializer of the bias; None uses the part's ``initial_weights``
         """
         if self.settings.dense_layer not in (None, Dense):
             return self.apply(self.settings.dense_layer(units), x)
         return self.plain_dense(x, units, None if self.settings.replaces_kernels else kernel, bias)
 
     def apply(self, layer: Any, x: Any) -> Any:
-        """``x`` after a layer of a scheme."""
+        """Apply a layer of a scheme to ``x``."""
         return layer.applied(self, x) if isinstance(layer, Layer) else self.native(layer, x)
 
     def activate(self, name: str | None, x: Any) -> Any:
-        """``x`` after the activation of that name; ``None`` and ``'none'`` change nothing."""
+        """Apply the activation ``name`` to ``x``. None and ``'none'`` return ``x`` unchanged."""
         if name is None or name == "none":
             return x
         if name not in ACTIVATIONS:
@@ -252,15 +258,15 @@ class Layers:
         return getattr(self.ops, name)(x)
 
     def flatten(self, x: Any) -> Any:
-        """[B, ...] as [B, F]."""
+        """Reshape [B, ...] to [B, F]."""
         return self.ops.reshape(x, (-1, math.prod(x.shape[1:])))
 
     def scale_gradient(self, x: Any, factor: float) -> Any:
-        """The identity forwards; backwards the gradient is multiplied by ``factor``."""
+        """Return ``x`` unchanged, but multiply its gradient by ``factor``."""
         return x if factor == 1 else factor * x + (1.0 - factor) * self.ops.stop_gradient(x)
 
     def kernel(self, given: Initializer | None = None) -> Initializer:
-        """The initializer of the next kernel."""
+        """The initializer of the next kernel: ``given``, or else the one from the network's settings."""
         return given or self.settings.initial_weights.kernel(self.rng)
 
     def bias(self, fan_in: int, given: Initializer | None = None) -> Initializer:
@@ -270,18 +276,18 @@ class Layers:
     def plain_dense(
         self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
     ) -> Any:
-        """A fully connected layer, whatever ``dense_layer`` says."""
-        raise NotImplementedError(f"{type(self).__name__} has no fully connected layer")
+        """A fully connected layer. The setting ``dense_layer`` is ignored."""
+        raise NotImplementedError(f"{type(self).__name__} does not define plain_dense")
 
     def unit_dense(self, x: Any, units: int) -> Any:
-        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1 at
-        first, and each update ends with a division by their norm (Lee et al. 2025, section 4).
+        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1:
+        each update ends with a division by the norm (Lee et al. 2025, section 4).
         """
-        raise NotImplementedError(f"{type(self).__name__} has no layer on a sphere")
+        raise NotImplementedError(f"{type(self).__name__} does not define unit_dense")
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
-        """[B, height, width, channels] after a convolution without padding."""
-        raise NotImplementedError(f"{type(self).__name__} has no convolution")
+        """Convolve [B, height, width, channels] without padding."""
+        raise NotImplementedError(f"{type(self).__name__} does not define convolution")
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
@@ -289,11 +295,12 @@ class Layers:
         Fortunato et al. 2018, section 3, equations 9 to 11. In updates, each call draws new noise and stores it. In
         predictions, the layer uses the stored noise, which ``Architecture`` draws again before each prediction.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
+        raise NotImplementedError(f"{type(self).__name__} does not define noisy_dense")
 
     def layernorm(self, x: Any) -> Any:
-        """[..., F] with mean 0 and deviation 1 over F, times a trained scale, plus a trained offset (Ba et al. 2016,
-        equation 4)."""
+        """Layer normalisation: [..., F] is scaled to mean 0 and standard deviation 1 over F. Then it is multiplied by a
+        trained scale, and a trained offset is added (Ba et al. 2016, equation 4).
+        """
         centred = x - self.ops.mean(x, axis=-1, keepdims=True)
         normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
@@ -306,50 +313,51 @@ class Layers:
 
     def dense_blocks(self, x: Any, units: int) -> Any:
         """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units]."""
-        raise NotImplementedError(f"{type(self).__name__} has no blocks of layers")
+        raise NotImplementedError(f"{type(self).__name__} does not define dense_blocks")
 
     def batchnorm(self, x: Any) -> Any:
         """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""
-        raise NotImplementedError(f"{type(self).__name__} has no batch normalisation")
+        raise NotImplementedError(f"{type(self).__name__} does not define batchnorm")
 
     def batch_renorm(self, x: Any, warm_up: int) -> Any:
-        """Batch normalisation, and after ``warm_up`` training passes batch renormalisation: see ``renormalized``."""
-        raise NotImplementedError(f"{type(self).__name__} has no batch renormalisation")
+        """Batch normalisation; after ``warm_up`` training passes, batch renormalisation (see ``renormalized``)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define batch_renorm")
 
     def dropout(self, x: Any, rate: float) -> Any:
-        """``x`` with this share of its elements set to zero in training."""
-        raise NotImplementedError(f"{type(self).__name__} has no dropout")
+        """Dropout: in training, set the share ``rate`` of the elements of ``x`` to zero."""
+        raise NotImplementedError(f"{type(self).__name__} does not define dropout")
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
-        """An LSTM over N sequences of T steps each that come as N * T rows, the steps of a sequence next to each other.
+        """An LSTM (Hochreiter & Schmidhuber 1997) over N sequences of T steps. ``x`` has N * T rows; the steps of a
+        sequence are next to each other.
 
-        N is the number of rows of the initial state ``h`` and ``c`` [N, cells]. Acting (one row, one state) and
-        learning from an episode (T rows, one state) are therefore the same call. (Hochreiter & Schmidhuber 1997; the
-        forget gate starts open, Jozefowicz et al. 2015.)
+        N is the number of rows of the initial state ``h`` and ``c`` [N, cells]. So the same call serves acting (one
+        row, one state) and learning from an episode (T rows, one state). The forget gate starts open (Jozefowicz et al.
+        2015).
 
-        :return: [N * T, cells], and the last state
+        :return: [N * T, cells], and the last state ``h`` and ``c``
         """
-        raise NotImplementedError(f"{type(self).__name__} has no LSTM")
+        raise NotImplementedError(f"{type(self).__name__} does not define lstm")
 
     def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
-        """[B, size], ``function`` of a trained vector [size]: the same row for each row of ``x`` [B, F]."""
-        raise NotImplementedError(f"{type(self).__name__} has no trained rows")
+        """[B, size], B equal rows: ``function`` of a trained vector [size]. B is the number of rows of ``x``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define trained_row")
 
     def constant(self, array: np.ndarray) -> Any:
-        """A float32 array that nothing changes."""
+        """A float32 array that is not trained."""
         return array.astype(np.float32)
 
     def module(self, module_class: Any, x: Any) -> Any:
-        """The result of a PyTorch module for ``x``. The module is made for the shape of one row of ``x``.
+        """Apply a PyTorch module to ``x``. The module is made for the shape of one row of ``x``.
 
-        :raises CoachError: the framework is not PyTorch
+        :raises CoachError: if the framework is not PyTorch
         """
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """The result of a layer of the framework itself for ``x``, such as a Keras layer.
+        """Apply a layer of the framework itself, such as a Keras layer, to ``x``.
 
-        :raises CoachError: ``layer`` is not a layer of this framework
+        :raises CoachError: if ``layer`` is not a layer of this framework
         """
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "

@@ -29,7 +29,8 @@ from rl_coach.logger import screen
 from rl_coach.utils import CoachError, TrainingError
 
 OPTIMIZER_SCALARS = 3  # the learning rate and two bias corrections
-LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
+# a column with more numbers per row, such as images, is not packed: it is an argument of its own dtype
+LARGE_ROW = 4096
 Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], "list[Any]"]
 Variables = dict[str, Any]
@@ -37,7 +38,7 @@ Variables = dict[str, Any]
 
 @dataclass(frozen=True)
 class PackedColumn:
-    """The place of a column in a packed row, and its form."""
+    """The position of a column in a packed row, and the shape of one entry."""
 
     start: int
     stop: int
@@ -46,15 +47,14 @@ class PackedColumn:
 
 
 class Packing:
-    """Packs the columns of one layout into one vector, because each argument of a compiled step costs as much as a
-    small update. Measured for a 64 x 64 Q-network: a step takes 1,020 us with six arrays as arguments, and 390 us with
-    one packed array.
+    """Packs the columns of a call into one vector. Each argument of a compiled step costs as much time as a small
+    update: with a 64 x 64 Q-network, a step takes 1,020 us with six arrays and 390 us with one packed array.
 
     :param columns: an example of the columns, each [N, ...]
-    :param num_scalars: number of scalars of each update, in addition to its batch
-    :param num_updates: K, how many updates one call makes
+    :param num_scalars: S, the number of scalars of each update, in addition to its batch
+    :param num_updates: K, the number of updates that one call makes
 
-    :ivar size: the length of the packed vector, which contains the rows, the scalars of each update, and the number of
+    :ivar size: the length of the packed vector. The vector contains the N rows, the K * S scalars, and the number of
         updates to make
     """
 
@@ -70,7 +70,7 @@ class Packing:
             if size > LARGE_ROW:
                 self.large[name] = (column.shape, column.dtype)
                 continue
-            # float32 holds integers exactly up to 2^24, far above any number of actions
+            # float32 represents integers exactly up to 2^24, more than any number of actions
             is_integer = np.issubdtype(column.dtype, np.integer) and name == "actions"
             self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
             width += size
@@ -78,26 +78,30 @@ class Packing:
         self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
-        """[size] float32. :param scalars: [K, S]; :param count: number of the K updates to make"""
+        """The packed vector, [size] float32.
+
+        :param columns: [N, ...] by name
+        :param scalars: [K, S]
+        :param count: number of the K updates to make"""
         # a new vector in each call: JAX may still read the last one
         vector = np.empty(self.size, np.float32)
         rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
         for name, place in self.packed.items():
             rows[:, place.start : place.stop] = columns[name].reshape(self.rows, -1)
         vector[self.rows * self.width : -1] = scalars.ravel()
-        vector[-1] = count  # as data: fewer updates need no other compilation
+        vector[-1] = count  # as data, so that a call with fewer updates uses the same compilation
         return vector
 
     def unpack_rows(self, ops: Any, vector: Any) -> Any:
-        """[N, width], the packed rows as a tensor."""
+        """Take the packed rows [N, width] from the vector that ``pack`` returned."""
         return ops.reshape(vector[: self.rows * self.width], (self.rows, self.width))
 
     def unpack_scalars(self, ops: Any, vector: Any) -> Any:
-        """[K, S], each update's scalars."""
+        """Take the scalars [K, S] of the updates from the vector that ``pack`` returned."""
         return ops.reshape(vector[self.rows * self.width : -1], (self.num_updates, self.num_scalars))
 
     def columns(self, ops: Any, rows: Any) -> dict[str, Any]:
-        """The packed columns of some rows [B, width] by name, integers as int32."""
+        """The columns [B, ...] by name of packed rows [B, width]. Integers become int32."""
         columns = {}
         for name, place in self.packed.items():
             column = ops.reshape(rows[:, place.start : place.stop], (-1, *place.shape))
@@ -109,11 +113,11 @@ class Packing:
 class UpdateLayout:
     """The settings that updates are compiled for.
 
-    :param stages: the stages of the update to make
-    :param target_rates: by network, the rate of the target: its share of the online weights in each update
+    :param stages: the stages of each update, one after the other
+    :param target_rates: by network, the rate of its target network: target = rate * online + (1 - rate) * target
     :param scalar_names: the names of the agent's scalars, in order
-    :param learning: networks that do not learn in all updates
-    :param moving: networks with targets that do not move after all updates
+    :param learning: names of the networks that some updates leave out
+    :param moving: names of the networks whose targets do not move after some updates
     :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one sequence
     """
 
@@ -127,11 +131,12 @@ class UpdateLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class StepLayout(UpdateLayout):
-    """The shapes of batches and the settings that one compiled step is made for.
+    """The settings and the shapes of batches that one compiled step is made for.
 
-    :param packing: layout of packed batches
-    :param batch_size: B, the rows of each update
-    :param is_indexed: True: indices choose the rows of each update. False: update k takes the k-th of K equal parts
+    :param packing: the layout of packed batches
+    :param batch_size: B, the number of rows of each update
+    :param is_indexed: if True, indices choose the rows of each update. If False, the rows are divided into K equal
+        parts, one for each update
     :param changes_weights: False for a step that only returns gradients
     """
 
@@ -143,11 +148,13 @@ class StepLayout(UpdateLayout):
 
 @dataclass(frozen=True)
 class OutputNames:
-    """The order of an update's outputs: first the scalars, then the errors, then the values.
+    """Names of an update's outputs, in their order: first the scalars, then the errors, then the values.
 
-    :param values: for each value, its rows as a share of the rows of the batch, and the shape of a row. Batches of
-        several sizes have compiled calls of their own
-    :param has_errors: the rule returns the error of each row
+    :param losses: names of the networks with a loss
+    :param signals: names of the update rule's signals
+    :param values: for each of the rule's values, the number of its rows divided by the rows of the batch, and the shape
+        of a row
+    :param has_errors: True if the rule returns the error of each row
     """
 
     losses: list[str]
@@ -172,7 +179,7 @@ class LearningResult:
     The framework may still compute the updates. The first access waits for them, and raises ``TrainingError`` if a loss
     is not finite. Later accesses return the numbers without an error, so that the state of a failed run can be saved.
 
-    :param read: waits, and returns the numbers and a message; the message is empty if all losses are finite
+    :param read: waits for the updates. Returns the numbers and a message; the message is empty if all losses are finite
     :param signal_names: the names of the rule's signals
     :param explain: returns the reason why a loss is not finite
     """
@@ -184,27 +191,27 @@ class LearningResult:
 
     @classmethod
     def joined(cls, results: Sequence[LearningResult]) -> LearningResult:
-        """The result of several calls as if one call had made all updates."""
+        """The joined result of several calls, as if one call had made all updates."""
         return cls(lambda: (_joined([result.wait() for result in results]), ""), results[0].signal_names)
 
     @classmethod
     def of_stages(cls, results: Sequence[LearningResult]) -> LearningResult:
-        """The result of the stages of one update, which were separate calls."""
+        """The joined result of the stages of one update. Each stage was a separate call."""
         signals = [name for result in results for name in result.signal_names]
         return cls(lambda: (_numbers_together([result.wait() for result in results]), ""), signals)
 
     def part(self, network: str, signal_names: Sequence[str]) -> LearningResult:
-        """The losses and gradients of a network, and some of the rule's signals."""
+        """The part of this result with the loss and gradient norm of one network and some of the rule's signals."""
         return LearningResult(lambda: (_part(self.wait(), network, signal_names), ""), list(signal_names))
 
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
-        :raises TrainingError: a loss is not finite
+        :raises TrainingError: if a loss is not finite
         """
         if self._numbers is None:
             self._numbers, failure = self.read()
-            # what explains holds the whole batch, and signals hold results until the episode ends
+            # explain refers to the whole batch, and signals keep results until the episode ends: free the batch now
             explain, self.explain = self.explain, None
             if failure:
                 raise TrainingError(f"{failure}: {explain()}" if explain else failure)
@@ -212,27 +219,29 @@ class LearningResult:
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
-        """[K] for each network; 0 for updates that left the network out and did not compute the loss."""
+        """The losses [K] by network. A loss is 0 if the update left the network out and did not compute the loss."""
         return self.wait().losses
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
-        """[K] for each network, before clipping; 0 as ``losses`` is."""
+        """The norms of the gradients before clipping, [K] by network. A norm is 0 if the update left the network out
+        and did not compute the loss.
+        """
         return self.wait().gradient_norms
 
     @property
     def signals(self) -> dict[str, np.ndarray]:
-        """[K] for each of the rule's signals."""
+        """The update rule's signals, [K] by name."""
         return self.wait().signals
 
     @property
     def errors(self) -> np.ndarray | None:
-        """[K, B], or None if the rule returns no errors."""
+        """The errors of the rows, [K, B]; None if the update rule returns no errors."""
         return self.wait().errors
 
     @property
     def values(self) -> dict[str, np.ndarray]:
-        """[K, n, ...] for each of the rule's values."""
+        """The update rule's values, [K, n, ...] by name."""
         return self.wait().values
 
 
@@ -254,15 +263,17 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 
 
 def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-    """The errors [K, B] and the values [K, n, ...] of outputs [K, ...] that follow the scalars.
+    """Split outputs [K, ...] after the scalars into errors [K, B] and values [K, n, ...].
 
-    :raises CoachError: a value has neither B rows nor a fixed share of B
+    :raises CoachError: if a value has neither B rows nor a fixed share of B
     """
     shares = [Fraction(1), *(share for share, _ in names.values.values())]
     numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
     size = Fraction(outputs.shape[1]) / numbers_of_row
     if any((size * share).denominator > 1 for share in shares):
-        raise CoachError(f"{', '.join(names.values)} of the update rule needs B rows or a fixed share of B")
+        raise CoachError(
+            f"the update rule's {', '.join(names.values)} must have B rows or a fixed share of B: change the rule"
+        )
     end = int(size * names.has_errors)
     errors = outputs[:, :end] if names.has_errors else None
     values: dict[str, np.ndarray] = {}
@@ -273,7 +284,7 @@ def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, 
 
 
 def _together(one: Update, other: Update) -> Update:
-    """The results of two stages of an update as one; the errors come from the last stage that gives any."""
+    """Join the results of two stages of an update. The errors come from the last stage that has errors."""
     errors = one.errors if other.errors is None else other.errors
     return Update(
         one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
@@ -301,21 +312,22 @@ def _joined(numbers: list[_Numbers]) -> _Numbers:
 
 @contextlib.contextmanager
 def _first_call() -> Iterator[None]:
-    """A context for the first call of a step. The call compiles the step, which takes seconds."""
+    """A context for the first call of a step. This call compiles the step, which takes seconds."""
     with screen.waiting_for("compiling the training step"), quiet_native_code():
         yield
 
 
 class Learner:
-    """Packs batches, keeps one compiled step for each layout of batches, and reads the results.
+    """Makes the updates of an agent's networks. It packs the batches, compiles one step for each layout of batches, and
+    reads the results.
 
-    A framework's subclass defines differentiation, loops and compilation (``_gradients``, ``_loop``, ``_compile``).
+    A subclass for a framework defines gradients, loops and compilation (``_gradients``, ``_loop``, ``_compile``).
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
-    :param step: the pure training step
-    :param networks: the framework's holders of the networks' state, by name
+    :param step: the training step as pure functions
+    :param networks: the ``NetworkState`` of each network, by name
 
-    :ivar explain: returns the reason why a loss is not finite, from the columns of the update
+    :ivar explain: a function of the update's columns that returns the reason why a loss is not finite
     """
 
     def __init__(self, ops: Any, step: TrainingStep, networks: dict[str, Any]):
@@ -326,7 +338,7 @@ class Learner:
         self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
-        # the names of traced outputs, because frameworks sort the keys of dicts that pass through them
+        # the names are stored here, because frameworks sort the keys of dicts in traced outputs
         self._output_names: dict[Stages, OutputNames] = {}
 
     def train(
@@ -335,34 +347,34 @@ class Learner:
         target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
         training_step: int | None = None, sequence_length: int | None = None, stages: Stages | None = None,
     ) -> LearningResult:  # fmt: skip
-        """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
+        """Make ``count`` updates in one call. The method may return before the updates are computed.
 
         :param columns: [N, ...] each, by the names of ``LearningBatch``: ``states/<name>``, ``next_states/<name>``,
             ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; the caller must not change these
             arrays afterwards
-        :param scalars: the agent's scalars for these updates, which the rule reads
-        :param indices: [K, B] int32, the rows of each update's batch, -1 for padding; without it, update k takes the
-            k-th of K equal parts
+        :param scalars: the agent's scalars for these updates; the update rule reads them
+        :param indices: [K, B] int32, the rows of each update's batch, -1 for padding. With None, the rows are divided
+            into K equal parts, one for each update
         :param num_updates: K, the number of updates that the compiled step is made for
-        :param count: number of updates to make, K by default; another number needs no other compilation
-        :param target_rates: by network, the rate of the target: its share of the online weights in each update
-        :param learning: by network, [K] bool, for networks that do not learn in all updates. In an update that leaves a
-            network out, the network, its optimizer's slots and its bias corrections do not change. The compiled step
-            depends on the names, not on the values
-        :param moving: by network, [K] bool, for networks of ``target_rates`` with a target that does not move after all
-            updates
+        :param count: number of updates to make; None for K. All numbers up to K use the same compilation
+        :param target_rates: by network, the rate of its target network: target = rate * online + (1 - rate) * target
+        :param learning: by network, [K] bool, False for updates that leave the network out. Then the network, its
+            optimizer's slots and its bias corrections do not change. Networks that learn in all updates may be missing.
+            The compiled step depends on the names, not on the values
+        :param moving: by network, [K] bool, False for updates after which the target network does not move. Networks of
+            ``target_rates`` whose targets always move may be missing
         :param training_step: the number of the training step, from 0 on, for all these updates. Schedules of the
             learning rate depend on it. None if each update is a training step
         :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one
             sequence
-        :param stages: the stages of the update to make, all by default
-        :raises TrainingError: a loss of an earlier call is not finite
+        :param stages: the stages of each update; None for all
+        :raises TrainingError: if a loss of an earlier call is not finite
         """
         stages = self.step.stages if stages is None else stages
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        # all values that the trace depends on: a change of any of them compiles another step
+        # the trace depends on all these values: if one of them changes, another step is compiled
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
         key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length, stages)
         is_new = key not in self._compiled
@@ -380,9 +392,9 @@ class Learner:
         # one vector, because each argument of a compiled call costs as much as a small update
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
-            network.finish()  # a failure stops the run before another update is made of it
+            network.finish()  # raises if an earlier update has failed, so that no update follows it
             if network.keeps_for_acting:
-                # copied before the call, because the call overwrites these values
+                # copied before the call, because the call overwrites the arrays
                 network.keep({group: network.arrays(group) for group in ACTING_GROUPS})
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
@@ -395,13 +407,13 @@ class Learner:
         self, stages: Stages, outputs: Any, count: int, learning: Masks | None = None,
         columns: Mapping[str, np.ndarray] | None = None,
     ) -> LearningResult:  # fmt: skip
-        """The result of updates that a compiled call has made. The updates are counted.
+        """Count the updates that a compiled call has made, and return their result.
 
         :param outputs: [K, outputs], the outputs from ``updates_within``
         :param count: number of updates that were made
-        :param learning: as for ``train``
-        :param columns: the columns of the updates, to explain a loss that is not finite; None if they never leave the
-            compiled call
+        :param learning: the same as for ``train``
+        :param columns: the columns of the updates, to explain a loss that is not finite; None if they are not known
+            outside the compiled call
         """
         names, learning = self._output_names[stages], learning or {}
         for name in names.losses:
@@ -417,20 +429,22 @@ class Learner:
         sequence_length: int | None = None,
         stage: int = 0,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
-        """The gradients of one batch. Only buffers change, because noise is drawn.
+        """Compute the gradients of one batch. The weights do not change, but buffers do, because noise is drawn.
 
-        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` as well
-        :param stage: the number of the update's stage; the gradients of earlier stages must be applied already
-        :return: for each network that learns, its gradients in one vector, in the order of its weights; and the outputs
-            of the update
-        :raises TrainingError: a loss is not finite
+        :param columns: [B, ...] by name, as for ``train``
+        :param scalars: the same as for ``train``
+        :param sequence_length: the same as for ``train``
+        :param stage: the number of the update's stage; the gradients of earlier stages must have been applied
+        :return: the gradients of each network that learns, as one vector in the order of its weights; and the result of
+            the update
+        :raises TrainingError: if a loss is not finite
         """
         scalars, stages = scalars or {}, self.step.stages[stage : stage + 1]
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key = (layout, tuple(scalars), sequence_length, stage)
         is_new = key not in self._compiled_gradients
         if is_new:
-            # no optimizer runs here. Its scalars only keep the rule's scalars at the place where ``_batch`` reads them
+            # no optimizer runs here, but ``_batch`` expects the rule's scalars after the scalars of the optimizers
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
             made_for = StepLayout(
@@ -443,7 +457,7 @@ class Learner:
         with _first_call() if is_new else contextlib.nullcontext():
             *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
         names = self._output_names[stages]
-        # for the message only: SharedNetworks counts the update later, when it applies the gradients
+        # only for the message: SharedNetworks counts the update later, when it applies the gradients
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
         result = LearningResult(
             partial(self._read, names, outputs, 1, updates, {}),
@@ -455,49 +469,52 @@ class Learner:
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        """A function of (packed vector, large columns, indices) that replaces the networks' variables.
+        """Compile a step: a function of (packed vector, large columns, indices) that replaces the networks' variables
+        and returns the results.
 
-        :param compute: ``all_updates`` or ``gradients_of_call``: ``compute(layout, variables, vector, large, indices)``
-            gives the new variables and the results, which the function returns
+        :param compute: ``all_updates`` or ``gradients_of_call``. ``compute(layout, variables, vector, large, indices)``
+            returns the new variables and the results
         """
-        raise NotImplementedError(f"{type(self).__name__} does not compile steps")
+        raise NotImplementedError(f"{type(self).__name__} does not define _compile")
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        """Each network's loss differentiated by that network's own weights, and auxiliary values.
+        """The gradient of each network's loss with respect to its own weights, and auxiliary values.
 
-        :param function: ``function(weights)`` gives the losses by network and auxiliary values
+        :param function: ``function(weights)`` returns the losses by network, and auxiliary values
         """
-        raise NotImplementedError(f"{type(self).__name__} does not differentiate")
+        raise NotImplementedError(f"{type(self).__name__} does not define _gradients")
 
     def _no_gradients(self, weights: list) -> list:
-        """The gradients of a network that an update leaves out."""
+        """The gradients of a network that an update leaves out: zeros."""
         return [self.ops.zeros_like(array) for array in weights]
 
     def _branch(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """The result of ``one()`` if the scalar is above 0, else of ``other()``; only that is computed."""
+        """The result of ``one()`` if the scalar ``condition`` is above 0, else of ``other()``. Only one of them is
+        computed.
+        """
         return self.ops.cond(condition > 0, one, other)
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
-        """``count`` updates one after the other, at most ``num_updates``.
+        """Make ``count`` updates one after the other, at most ``num_updates``.
 
-        :param update: ``update(k, state)`` gives the new state and a vector of outputs
-        :return: the last state, and the outputs as [num_updates, outputs]
+        :param update: ``update(k, state)`` returns the new state and a vector of outputs
+        :return: the last state, and the outputs [num_updates, outputs]
         """
-        raise NotImplementedError(f"{type(self).__name__} does not loop")
+        raise NotImplementedError(f"{type(self).__name__} does not define _loop")
 
     def _apply(
         self, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict
     ) -> tuple[dict, dict[str, Any]]:
-        """See ``TrainingStep.apply``."""
+        """Apply gradients with the optimizers; see ``TrainingStep.apply``."""
         return self.step.apply(self.ops, state, gradients, buffers, optimizer_scalars)
 
     def all_updates(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
     ) -> tuple[Variables, list]:
-        """The updates of one call as a pure function, which the framework traces.
+        """Make the updates of one call, as a pure function that the framework traces.
 
         :param variables: the values of each network's variables
-        :return: the new values of the variables, and a list with [K, outputs]
+        :return: the new values of the variables, and a list with one array [K, outputs]
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
@@ -514,10 +531,10 @@ class Learner:
     def updates_within(
         self, layout: UpdateLayout, state: dict, columns: Callable[[Any], dict[str, Any]], scalars: Any, count: Any
     ) -> tuple[dict, Any]:
-        """Several updates one after the other as a pure function, for a larger compiled call.
+        """Make up to K updates one after the other, as a pure function that a compiled loop can contain.
 
         :param state: each network's groups of arrays
-        :param columns: returns the columns of update k's batch, with the names as in ``train``
+        :param columns: a function of k that returns the columns of update k's batch, with the names as in ``train``
         :param scalars: [K, S], the scalars of each update; see ``scalar_rows``
         :param count: number of the K updates to make
         :return: the new state, and [K, outputs] for ``result_of``
@@ -526,7 +543,7 @@ class Learner:
         def update(k: Any, state: dict) -> tuple[dict, Any]:
             return self._one_update(layout, state, columns(k), scalars[k])
 
-        # a single update needs no loop: the convolutions of XLA are slow within one
+        # no loop for a single update, because XLA's convolutions are slow within a loop
         if scalars.shape[0] > 1:
             return self._loop(update, state, scalars.shape[0], count)
         state, row = update(0, state)
@@ -534,31 +551,31 @@ class Learner:
 
     @property
     def output_names(self) -> OutputNames:
-        """The names of the numbers that an update of all stages gives; known after it has been traced."""
+        """The names of the outputs of an update with all stages. They are known after the update has been traced."""
         return self._output_names[self.step.stages]
 
     @output_names.setter
     def output_names(self, names: OutputNames) -> None:
-        """Use the names that another process has traced."""
+        """Set the names to the names from another process, which has traced the update."""
         self._output_names[self.step.stages] = names
 
     def views(self, state: dict) -> dict[str, NetworkView]:
-        """The networks as rules see them. :param state: each network's groups of arrays"""
+        """The networks as arguments of update rules. :param state: each network's groups of arrays"""
         return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
 
     def scalar_rows(
         self, scalars: Mapping[str, Sequence[float]], count: int, updates_before: Sequence[int],
         training_steps: Sequence[int] | None = None, taught: Mapping[str, np.ndarray] | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """[P, count, S] float32, the scalars of the updates of P phases for ``updates_within``, without the masks of
-        networks that learn and targets that move.
+        """[P, count, S] float32, the scalars for ``updates_within`` of all updates in P phases. They do not include the
+        masks ``learning`` and ``moving``.
 
-        :param scalars: [P] by name, the agent's scalars
-        :param updates_before: [P] number of updates before each phase that are not counted yet
-        :param training_steps: [P] the number of the training step of each phase, from 0 on; None if each update is a
+        :param scalars: the agent's scalars, [P] by name
+        :param updates_before: [P], number of updates before each phase that the networks' counters do not include yet
+        :param training_steps: [P], the number of the training step of each phase, from 0 on; None if each update is a
             training step
-        :param taught: by network, [P, count], for networks that do not learn in all updates: the number of updates of
-            the network up to this one that are not counted yet; at least 1
+        :param taught: [P, count] by network, for networks that some updates leave out: the number of updates that the
+            network has learned from, including this update, and that its counter does not include yet; at least 1
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
@@ -568,12 +585,12 @@ class Learner:
             for name, one in self.step.optimizers.items()
         ]
         rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
-        # float64 up to here: in 32 bits, 1 - 0.999 has only four digits
+        # float64 up to here: in float32, 1 - 0.999 has only four correct digits
         return np.concatenate(rows, axis=2).astype(np.float32)
 
     def numbered_rows(self, row: Any, updates_before: Any, count: int) -> Any:
-        """[count, S], the scalars of the updates of a phase as a pure function, if only the device knows the number of
-        earlier updates.
+        """[count, S], the scalars of the updates of a phase, as a pure function. It is used if the number of earlier
+        updates is only known within the compiled loop.
 
         :param row: [S], the scalars of any update of the phase; see ``scalar_rows``
         :param updates_before: [] int32, number of updates before the phase
@@ -582,7 +599,7 @@ class Learner:
         numbers = ops.cast(updates_before + ops.arange(1, count + 1), "float32")
         rows = ops.broadcast_to(row, (count, *row.shape))
         for i, optimizer in enumerate(self.step.optimizers.values()):
-            # column 0 of an optimizer is the learning rate, which stays the same within a phase
+            # column 0 of an optimizer is the learning rate, which does not change within a phase
             own = optimizer.bias_corrections(ops, numbers)
             rows = ops.slice_update(rows, (0, i * OPTIMIZER_SCALARS + 1), own)
         return rows
@@ -590,11 +607,11 @@ class Learner:
     def gradients_of_call(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
     ) -> tuple[Variables, list]:
-        """The gradients of one batch as a pure function, which the framework traces.
+        """Compute the gradients of one batch, as a pure function that the framework traces.
 
         :param variables: the values of each network's variables
-        :return: the new values of the variables, with changed buffers; and a list with the gradients of each network
-            that learns, in one vector each and in the order of the losses, then [1, outputs]
+        :return: the variables with changed buffers, and a list: one vector of gradients for each network that learns
+            (in the order of the losses), then the outputs [1, outputs]
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
@@ -610,7 +627,9 @@ class Learner:
     def _one_gradient(
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], Any]:
-        """:return: the gradients and the new buffers by network, and the update's outputs [1, outputs]"""
+        """Compute gradients. :return: the gradients and the new buffers by network, and the update's outputs [1,
+        outputs]
+        """
         (stage,) = layout.stages
         found, buffers, told = self._differentiated(stage, state, self._batch(columns, scalar_row, layout), {})
         norms = {name: global_norm(self.ops, found[name]) for name in found}
@@ -622,10 +641,10 @@ class Learner:
         if indices is None:
 
             def part(x: Any) -> Any:
-                # a slice with a moving start may have no static shape, and XLA would pad it to all rows
+                # no slice: with a start that depends on k, XLA may not know its size and would pad it to all rows
                 return ops.reshape(x, (-1, size, *x.shape[1:]))[k]
         else:
-            # padding has the index -1: it takes row 0 here, and gets the weight 0 below
+            # padding has the index -1: it reads row 0 here, and gets the weight 0 below
             present = ops.maximum(indices[k], 0)
 
             def part(x: Any) -> Any:
@@ -639,9 +658,11 @@ class Learner:
     def _scalars(
         self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int, training_step: int | None
     ) -> np.ndarray:
-        """[K, S]: each update's numbers for the optimizers, for the rule, and for networks and targets left out."""
-        # an optimizer counts only updates in which its network learns. The numbers of updates that leave it out are not
-        # used, but they must be at least 1: Adam's bias corrections divide by 1 - beta^number
+        """[K, S], the scalars of each update: for the optimizers, for the rule, and the masks ``learning`` and
+        ``moving``.
+        """
+        # an optimizer counts only updates in which its network learns. In the other updates, the number is not
+        # used, but it must be at least 1: Adam's bias corrections divide by 1 - beta^number
         counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
         each, rows = range(num_updates), []
         for k in each:
@@ -660,7 +681,9 @@ class Learner:
     def _one_update(
         self, layout: UpdateLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict, Any]:
-        """:return: the new state, and losses, gradient norms, signals and errors in one vector"""
+        """Make an update. :return: the new state, and losses, gradient norms, signals, errors and values in one
+        vector
+        """
         ops = self.ops
         optimizer_scalars = {
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
@@ -675,7 +698,7 @@ class Learner:
             found, buffers, told_by_stage = self._differentiated(stage, state, batch, learning)
             if stage.move is None:
                 after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
-                # after each stage, because the next stage is computed with the weights of this one
+                # after each stage, because the next stage uses the new weights
                 state = self.step.keep_left_out(ops, state, after, learning)
             else:
                 state, norms_of_stage, signals = self._moved(stage.move, stage, state, found, buffers, batch)
@@ -683,14 +706,16 @@ class Learner:
             told, norms = _together(told, told_by_stage), norms | norms_of_stage
         # after the last stage, so that all stages of an update see the same targets
         state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
-        # after the targets have moved, because the copies replace the convolutions of a target too
+        # after the targets have moved, because the convolutions of target networks are copied too
         state = self.step.share_convolutions(state, layout.stages)
         return state, self._outputs(layout.stages, told, norms)
 
     def _moved(
         self, move: Move, stage: Stage, state: dict, gradients: dict[str, list], buffers: dict, batch: LearningBatch
     ) -> tuple[dict, dict[str, Any], dict[str, Any]]:
-        """:return: the new state, the gradient norm of the network that moved, and the signals of the move"""
+        """Change a network's weights with ``move`` instead of the optimizer.
+
+        :return: the new state, the gradient norm of the network, and the signals of ``move``"""
         (name,) = stage.networks
         weights = {other: groups["weights"] for other, groups in state.items()}
 
@@ -709,9 +734,13 @@ class Learner:
     def _differentiated(
         self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, list], Update]:
-        """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
+        """Compute the gradients of a stage.
 
-        :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
+        If an update leaves out all networks in ``learning`` that belong to the stage, their gradients are not computed.
+        If it leaves out only some of them, all gradients are computed.
+
+        :param learning: a scalar for each network that can be left out, above 0 if the network learns. Networks that
+            are missing always learn
         :return: the gradients and the new buffers by network, and the results of the stage's rule
         """
         weights = {name: state[name]["weights"] for name in self.networks}
@@ -719,7 +748,7 @@ class Learner:
         def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
             def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
                 losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
-                # noted while the rule is traced: later, the framework has sorted the keys
+                # stored while the rule is traced, before the framework sorts the keys
                 self._output_names[stage,] = OutputNames(
                     list(losses),
                     [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],
@@ -730,7 +759,7 @@ class Learner:
                     update.errors is not None,
                 )
                 losses = {
-                    # zeros, so that nothing uses these losses and the compiler leaves their computation out
+                    # zeros, so that the compiler removes the computation of these losses
                     name: self.ops.zeros_like(loss) if name in left_out else loss
                     for name, loss in losses.items()
                 }
@@ -741,17 +770,17 @@ class Learner:
             if set(left_out) < set(learned):
                 found, (*told, buffers) = self._gradients(losses_of, learned)
             else:
-                # the whole stage is left out: there is no loss to differentiate, but the rule has other results
+                # all networks of the stage are left out: no loss has a gradient, but the rule has other results
                 found, (*told, buffers) = losses_of(learned)
             found |= {name: self._no_gradients(weights[name]) for name in left_out}
             return found, buffers, tuple(told)
 
         can_be_left_out = tuple(name for name in learning if name in stage.networks)
-        # update_alone masks all networks, and one of each stage learns: the second branch would never be taken
+        # update_alone has masks for all networks, and one network of each stage learns: a second branch is not needed
         if not can_be_left_out or len(learning) == len(self.networks):
             found, buffers, told = differentiate(())
         else:
-            # a second branch without these networks: an update that leaves all of them out computes no gradient of them
+            # the second branch is for updates that leave all these networks out: it does not compute their gradients
             some_learn = sum(learning[name] for name in can_be_left_out)
             found, buffers, told = self._branch(
                 some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
@@ -809,6 +838,6 @@ class Learner:
         name = next(name for name, loss in zip(losses_of, rows.T) if not np.isfinite(loss).all())
         loss = rows[:, losses_of.index(name)]
         first = int(np.argmin(np.isfinite(loss)))
-        # only the updates that the network takes part in have numbers
+        # the network counts only the updates in which it learns
         later = int(np.sum(learning[name][first : len(loss)])) if name in learning else len(loss) - first
         return f"the loss of network '{name}' became {loss[first]} at update {updates[name] - later + 1}"

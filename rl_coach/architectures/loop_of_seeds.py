@@ -1,4 +1,4 @@
-"""The compiled loop of a seed that is computed by another process, in one program with the loops of other seeds."""
+"""The compiled loop of one seed. Another process computes the loops of all seeds in one program."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
 from rl_coach.utilities.errors import TrainingError
 
-# this process does not have the carry, so any object serves
+# a placeholder, because only the other process has the carry
 _CARRY = {"is": "in the other process"}
 
 
 class LoopOfSeeds:
-    """The compiled loop of one seed, with the methods of ``JaxCompiledLoop``. Another process holds the networks, the
-    memory and the environments of all seeds. It sends the variables of the networks on request.
+    """The compiled loop of one seed, with the methods of ``JaxCompiledLoop``. Another process computes the loops: it
+    has the networks, memories and environments of all seeds. It sends the networks' variables when this process asks
+    for them.
 
-    :param address: the other process' socket
+    :param address: the socket of the other process
     :param name: the name of the seed
     :param learner: the learner of the seed's networks
     :param network_filters: the pre-network filters of the seed
-    :raises TrainingError: the other process has ended; each method may raise this
+    :raises TrainingError: if the other process has ended; each method may raise this
     """
 
     num_devices = 1
 
     def __init__(self, address: str, name: str, learner: Learner, network_filters: PureFilters):
         self._learner, self._networks, self._network_filters = learner, learner.networks, network_filters
-        self._versions: dict[str, int] = {}  # of the variables that the other process has
+        self._versions: dict[str, int] = {}  # versions of the variables that the other process has
         self._num_calls = 0
         own = socket.socket(socket.AF_UNIX)
         try:
             own.connect(address)
         except OSError as error:
             raise _lost() from error
-        self._other = Connection(own.detach())  # which closes the file descriptor from now on
+        self._other = Connection(own.detach())  # the connection now owns the file descriptor and closes it
         self._tell(name)
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that the next call makes, the same for all seeds. Waits until all seeds have asked, and
-        until no seed is behind this one.
+        """The number of steps that the next call makes. It is the same for all seeds. The method waits until all seeds
+        have asked, and until no seed has made fewer steps than this seed.
 
         :param steps: the largest number that this seed wants
         :param place: number of steps of the run before this call
@@ -52,56 +53,60 @@ class LoopOfSeeds:
         return self._ask("agree", steps, place)
 
     def begin(self, seed: int) -> Any:
-        """An empty memory, and an episode that begins in each copy of the environment."""
+        """Begin with an empty memory and an episode in each copy of the environment. :return: a placeholder for the
+        carry (the state of the loop)
+        """
         self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY
 
     def begin_episodes(self, carry: Any) -> Any:
-        """Begin an episode in each copy, whether or not the last one has ended."""
+        """Begin an episode in each copy. Episodes in progress are cut off."""
         self._ask("begin_episodes")
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for the planned work. The other process starts as soon as all seeds have asked.
+        """Ask for the planned steps and updates. The other process starts when all seeds have asked.
 
-        :return: an object for ``read``
+        :return: the carry, and an object for ``read``
         """
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
 
     def read(self, played: int) -> Played:
-        """The record of the oldest call that has not been read; waits until it is done."""
+        """Wait until the oldest call that has not been read is done. Return its record."""
         record = self._ask("read")
-        # the other process knows the names once it has traced its first call
+        # the other process knows the names after it has traced the first call
         if played == 1:
             self._learner.output_names = self._ask("output_names")
         return record
 
     def take_results(self, carry: Any) -> None:
-        """Bring variables and statistics into the networks and filters of this process."""
+        """Copy the variables and statistics of the other process to the networks and filters of this process."""
         variables, statistics = self._ask("results")
         for name, network in self._networks.items():
             network.hold(variables[name])
-            # these variables came from the other process, so that the next call need not send them back
+            # the other process already has these variables, so the next call need not send them
             self._versions[name] = network.version
         if statistics:
             self._network_filters.take(statistics)
 
     def leaves(self, carry: Any) -> list[np.ndarray]:
-        """The arrays of the carry, for a checkpoint."""
+        """The arrays of the carry (the state of the loop), for a checkpoint."""
         return self._ask("leaves")
 
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
-        """Continue with other arrays.
+        """Replace the arrays of the carry.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self._ask("set_leaves", leaves)
         return carry
 
     def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
-        """The variables of all networks, if any has changed since the last exchange with the other process."""
+        """The variables of all networks; None if no variable has changed since the last exchange with the other
+        process.
+        """
         versions = {name: network.version for name, network in self._networks.items()}
         if versions == self._versions:
             return None
@@ -127,5 +132,5 @@ class LoopOfSeeds:
 
 def _lost() -> TrainingError:
     return TrainingError(
-        "the process that computes all seeds in one program has ended; its output is in the experiment's program.log"
+        "the process that computes all seeds has ended: read its output in program.log in the experiment's directory"
     )

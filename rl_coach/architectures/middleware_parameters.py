@@ -18,7 +18,7 @@ class MiddlewareParameters(NetworkComponentParameters):
     :param scheme: a ``MiddlewareScheme`` or a list of layers
 
     :cvar frameworks: the frameworks that can train the middleware; None for all
-    :cvar sequence_length: see ``LSTMMiddlewareParameters``, also for ``burn_in``; for each recurrent middleware
+    :cvar sequence_length: for recurrent middlewares; see ``LSTMMiddlewareParameters``, also for ``burn_in``
     """
 
     frameworks: ClassVar[tuple[Frameworks, ...] | None] = None
@@ -51,9 +51,9 @@ class MiddlewareParameters(NetworkComponentParameters):
 
 @dataclass(eq=False, repr=False)
 class FCMiddlewareParameters(MiddlewareParameters):
-    """A stack of fully connected layers.
+    """Settings of a stack of fully connected layers.
 
-    :param num_streams: number of parallel stacks, each with separate weights
+    :param num_streams: number of parallel stacks with separate weights
     """
 
     constraints = {"num_streams": whole(1)}
@@ -64,12 +64,12 @@ class FCMiddlewareParameters(MiddlewareParameters):
 
 
 class LSTMMiddlewareParameters(MiddlewareParameters):
-    """A stack of fully connected layers with an LSTM cell after it.
+    """Settings of a stack of fully connected layers, followed by an LSTM cell.
 
-    :ivar sequence_length: number of steps in each sequence that PPO and value agents learn from. With 1, the network
-        cannot learn to remember. Actor-critic and policy gradients ignore it: they learn from segments.
-    :ivar burn_in: number of steps before each sequence, which value agents only use to update the stored recurrent
-        state (Kapturowski et al. 2019); 0 uses the stored state unchanged
+    :ivar sequence_length: number of steps in each sequence from which PPO and value agents learn. With 1, the network
+        cannot learn to remember. Actor-critic and policy gradients ignore this setting: they learn from segments
+    :ivar burn_in: number of steps before each sequence. Value agents do not learn from these steps: they only use them
+        to update the stored recurrent state (Kapturowski et al. 2019). 0 uses the stored state unchanged
     """
 
     constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}
@@ -88,12 +88,14 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
 
 
 class TransformerMiddlewareParameters(MiddlewareParameters):
-    """A causal transformer over the steps of a context. The embedders must give it steps, as ``ContextEmbedder`` does.
+    """Settings of a causal transformer over the last steps. The network needs ``ContextEmbedderParameters``, which
+    embed each step as a token.
 
     :param width: the size of each token
-    :param heads: number of heads of the attention; ``width`` must be a multiple of it
-    :param blocks: number of blocks of attention and two layers
-    :param dropout_rate: the share of elements set to zero in training after the embedding and in each block; 0 is off
+    :param heads: number of attention heads; ``width`` must be a multiple of it
+    :param blocks: number of blocks; a block has attention and two layers
+    :param dropout_rate: the share of elements that are set to zero in training, after the embedding and in each block;
+        0 for no dropout
     :param activation_function: the activation in the layers of a block, which have ``4 * width`` units
     """
 

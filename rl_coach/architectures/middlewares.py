@@ -20,9 +20,8 @@ _MASKED_SCORE = -1e9
 class Middleware:
     """Base class of middlewares. A middleware maps the joined features of all embedders to features for the heads.
 
-    :param parameters: its ``MiddlewareParameters``
-    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step; empty for a
-        middleware without memory
+    :param parameters: the middleware's ``MiddlewareParameters``
+    :ivar recurrent_sizes: size of each part of the recurrent state, by name; empty if there is no recurrent state
     """
 
     def __init__(self, parameters: Any):
@@ -30,16 +29,19 @@ class Middleware:
         self.recurrent_sizes: dict[str, int] = {}
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
-        """The features for the heads, [B, F] or a list of [B, F] for several streams, and the new state.
+        """Compute the features for the heads, and the new recurrent state. The features are [B, F], or a list of [B, F]
+        for several streams.
 
         :param x: [B, F], the output of the embedders
-        :param state: [N, size] for each of ``recurrent_sizes``; B is a multiple of N
+        :param state: the recurrent state, [N, size] for each entry of ``recurrent_sizes``; B is a multiple of N
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
 
 class FCMiddleware(Middleware):
-    """A stack of layers, or several parallel stacks: with ``num_streams`` above 1 the features are a list of [B, F]."""
+    """A stack of layers. With ``num_streams`` above 1, several parallel stacks; the features are then a list of [B,
+    F].
+    """
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
         if self.parameters.num_streams == 1:
@@ -53,7 +55,7 @@ class FCMiddleware(Middleware):
 
 
 class LSTMMiddleware(FCMiddleware):
-    """A stack of layers with an LSTM cell after it."""
+    """A stack of layers, followed by an LSTM cell."""
 
     def __init__(self, parameters: Any):
         super().__init__(parameters)
@@ -66,8 +68,8 @@ class LSTMMiddleware(FCMiddleware):
 
 
 def causal_attention(layers: Layers, queries: Any, keys: Any, values: Any, heads: int) -> Any:
-    """[B, T, D], the weighted mean of the values of each token and the tokens before it. In each head of size
-    d = D / heads, the weights are softmax(q k / sqrt(d)) (Vaswani et al. 2017, equation 1).
+    """Causal attention, [B, T, D]: for each token, a weighted mean of the values of this token and the earlier tokens.
+    In each head of size d = D / heads, the weights are softmax(q k / sqrt(d)) (Vaswani et al. 2017, equation 1).
 
     :param queries: [B, T, D]; ``keys`` and ``values`` have the same shape
     """
@@ -75,7 +77,7 @@ def causal_attention(layers: Layers, queries: Any, keys: Any, values: Any, heads
     size //= heads
 
     def by_head(x: Any) -> Any:
-        # rows and heads are one axis: PyTorch's compiler replaces attention over four axes, and fails with one head
+        # rows and heads are joined to one axis: with four axes and one head, PyTorch's compiler fails
         split = ops.transpose(ops.reshape(x, (-1, count, heads, size)), (0, 2, 1, 3))
         return ops.reshape(split, (-1, count, size))
 
@@ -86,8 +88,8 @@ def causal_attention(layers: Layers, queries: Any, keys: Any, values: Any, heads
 
 
 class TransformerMiddleware(Middleware):
-    """Blocks of causal self-attention over the tokens of a context. Each block normalises its input first (Radford et
-    al. 2019, "Language models are unsupervised multitask learners", section 2.3). The features are the last token's.
+    """Blocks of causal self-attention over the tokens of the last steps. Each block normalises its input first (Radford
+    et al. 2019, "Language models are unsupervised multitask learners", section 2.3). The last token gives the features.
     """
 
     def __init__(self, parameters: Any):
@@ -101,7 +103,7 @@ class TransformerMiddleware(Middleware):
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
         if len(x.shape) != 3:
             raise CoachError(
-                f"{type(self).__name__} reads the steps of a context, not one vector: set the embedders of its network "
+                f"{type(self).__name__} needs a sequence of steps, not one vector: set the embedders of its network "
                 f"to ContextEmbedderParameters(steps)"
             )
         if x.shape[-1] != self.parameters.width:
@@ -112,7 +114,7 @@ class TransformerMiddleware(Middleware):
         return self.read(layers, layers.layernorm(x)), {}
 
     def read(self, layers: Layers, x: Any) -> Any:
-        """The features, of the tokens [B, T, width] after all blocks."""
+        """Compute the features [B, width] from the tokens ``x`` [B, T, width] after all blocks."""
         return layers.ops.squeeze(x[:, x.shape[1] - 1 :], axis=1)
 
     def _block(self, layers: Layers, x: Any) -> Any:
@@ -129,7 +131,7 @@ class TransformerMiddleware(Middleware):
 
 
 class ModuleMiddleware(Middleware):
-    """A middleware that is a module of PyTorch; see ``Layers.module``."""
+    """A middleware that calls a user's PyTorch module; see ``Layers.module``."""
 
     def __init__(self, parameters: Any, module_class: Any):
         super().__init__(parameters)
@@ -147,6 +149,6 @@ MIDDLEWARES: dict[str, type[Middleware]] = {
 
 
 def make_middleware(parameters: MiddlewareParameters) -> Middleware:
-    """The middleware that ``parameters.path`` names."""
+    """Make the middleware with the name or class ``parameters.path``."""
     found = component_class(parameters.path, MIDDLEWARES, Middleware)
     return ModuleMiddleware(parameters, found) if is_torch_module(found) else found(parameters)

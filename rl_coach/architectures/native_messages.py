@@ -14,30 +14,31 @@ from rl_coach.utilities.stop_signals import Terminated
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _SILENT = "3"
-_SET_BY_TENSORFLOW = "1"  # TensorFlow sets the variable itself when it is imported without it
+_SET_BY_TENSORFLOW = "1"  # TensorFlow's import sets the variable to this value if it is not set
 _STDERR = 2
 _NATIVE_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] |WARNING: All log messages before absl"
     rb"|To enable the following instructions:"
 )
-"""Lines of the log of native code below fatal errors, as different releases of TensorFlow begin them."""
+"""The first characters of lines that TensorFlow's native code logs, except for fatal errors, in several releases."""
 
 
 def silence_tensorflow() -> None:
-    """Make TensorFlow print only fatal errors. Has no effect if TensorFlow is loaded already or the user has set the
-    level.
+    """Make TensorFlow print only fatal errors. This has no effect if TensorFlow is already imported, or if the user has
+    set the level.
     """
     os.environ.setdefault(_LEVEL, _SILENT)
 
 
 @contextlib.contextmanager
 def quiet_native_code() -> Iterator[None]:
-    """Hide the log of native code. All other text on the standard error is written at the end of the block. If the user
-    has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2, nothing is hidden or delayed.
+    """Hide the log of TensorFlow's native code within a block. All other text on the standard error is written at the
+    end of the block. If the block fails, all text is written. If the user has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2,
+    nothing is hidden or delayed.
 
-    The variable is not enough. TensorFlow writes its first lines before it reads the variable, and never reads it
-    again. If a user's program has imported Keras first, TensorFlow then reports each device and compilation. Therefore
-    this function redirects the file descriptor.
+    This variable alone is not enough: TensorFlow writes its first lines before it reads the variable, and reads it only
+    once. If a program has imported Keras before, TensorFlow would report each device and compilation. Therefore this
+    function redirects the file descriptor.
     """
     silence_tensorflow()
     if os.environ[_LEVEL] not in (_SILENT, _SET_BY_TENSORFLOW):
@@ -51,7 +52,7 @@ def quiet_native_code() -> Iterator[None]:
         try:
             yield
         except (KeyboardInterrupt, Terminated):
-            raise  # not native code's doing
+            raise  # the user has stopped the program: hide the log as usual
         except BaseException:
             has_failed = True
             raise

@@ -1,4 +1,4 @@
-"""Inputs of a network, whatever framework it is built with."""
+"""The inputs of a network. They are the same on all frameworks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 logger = logging.getLogger("rl_coach")
 
-_DEFAULT_NAME = "observation"  # in the agents' own parameters
+_DEFAULT_NAME = "observation"  # the name in the parameters of Coach's agents
 _NO_OBSERVATIONS = ("action", "goal")
 
 EMBEDDERS: dict[str, dict] = {
@@ -39,17 +39,19 @@ class NetworkInput:
 
     @classmethod
     def named(cls, name: str, spaces: SpacesDefinition, network: str) -> NetworkInput:
-        """The input of that name: an observation, the goal or the action.
+        """The input with the given name: an observation, the goal or the action.
 
         :param spaces: the agent's spaces
         :param network: the network's name, for messages
-        :raises CoachError: the input does not exist
+        :raises CoachError: if the input does not exist
         """
         space = _space(name, spaces, network)
         return cls(tuple(int(n) for n in space.shape), _kind(space))
 
     def normalized(self, ops: Any, x: Any, embedder: InputEmbedderParameters) -> Any:
-        """``x`` divided, offset and clipped as its embedder wants it. :param ops: the framework's array operations"""
+        """Rescale ``x``: apply the embedder's divisor, offset and limits. :param ops: the framework's array
+        operations
+        """
         if embedder.input_rescaling.get(self.kind, 1.0) != 1.0:
             x = x / embedder.input_rescaling[self.kind]
         if embedder.input_offset.get(self.kind, 0.0) != 0.0:
@@ -57,9 +59,9 @@ class NetworkInput:
         return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
 
     def layers(self, embedder: InputEmbedderParameters) -> list:
-        """The layers of its embedder.
+        """The layers that an embedder applies to this input.
 
-        :raises CoachError: the scheme does not exist for inputs of its shape
+        :raises CoachError: if the embedder's scheme does not exist for this kind of input
         """
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
@@ -70,7 +72,7 @@ class NetworkInput:
         return schemes.resolve_layers(embedder, known)
 
     def is_too_small(self, embedder: InputEmbedderParameters) -> bool:
-        """True for an image that is smaller than a kernel of its embedder's convolutions."""
+        """True if the input is an image and becomes smaller than a kernel of the embedder's convolutions."""
         if self.kind != "image":
             return False
         size = min(self.shape[:2])
@@ -83,9 +85,11 @@ class NetworkInput:
 
 
 def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDefinition) -> None:
-    """Give each observation an embedder, in networks without an embedder for any of the environment's observations.
-    Presets and agents expect one observation with the name ``'observation'``; environments with several observations
-    use other names. Prints a line about the change.
+    """Add missing embedders. If a network has no embedder for any observation of the environment, each observation gets
+    one.
+
+    This is for presets and agents that expect one observation with the name ``'observation'``: environments with
+    several observations use other names. The function logs a warning about the change.
 
     :param networks: the agent's networks by name, changed in place
     :param spaces: the agent's spaces
@@ -97,23 +101,22 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         if not absent or not spaces.state.sub_spaces.keys().isdisjoint(absent) or not there:
             continue
         if any(name != _DEFAULT_NAME and did_you_mean(name, there) for name in absent):
-            continue  # somebody named an observation and mistyped it: the network says so
+            continue  # the user probably mistyped a name: a later error message names it
         pattern = embedders[absent[0]]
         others = {name: embedder for name, embedder in embedders.items() if name in _NO_OBSERVATIONS}
         inputs = {name: NetworkInput.named(name, spaces, network) for name in there}
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
         logger.warning(
-            "network '%s' embeds %s, which the environment does not observe: each observation of the environment "
-            "gets an "
+            "network '%s' embeds %s, but the environment has no such observation: each of its observations gets an "
             "embedder: %s",
             network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
         )  # fmt: skip
 
 
 def _adapted(pattern: InputEmbedderParameters, given: NetworkInput) -> InputEmbedderParameters:
-    """An embedder like another one, which has the smallest scheme if the input is too small for its own."""
-    # observations must not share an embedder, because the scheme of one of them may change
+    """A copy of an embedder's settings. If the input is too small for the scheme, the copy has the smallest scheme."""
+    # a copy for each observation, because the scheme may be changed for one of them
     embedder = copy.deepcopy(pattern)
     if given.is_too_small(embedder):
         embedder.scheme = EmbedderScheme.Shallow
@@ -134,14 +137,14 @@ def _listed(names: list[str]) -> str:
 
 
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
-    """The inputs that have an embedder, in the order of the merger.
+    """The names of the inputs with an embedder, in the order in which the embeddings are joined.
 
     :param network: the network's name, for messages
-    :raises CoachError: the network has no inputs
+    :raises CoachError: if the network has no inputs
     """
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")
-    return sorted(parameters.input_embedders_parameters)  # the order decides which weights fit which input
+    return sorted(parameters.input_embedders_parameters)  # this order decides which weights belong to which input
 
 
 def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:

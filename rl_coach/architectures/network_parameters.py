@@ -1,4 +1,4 @@
-"""Parameters of networks of a common form."""
+"""Parameters of a common kind of network."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rl_coach.base_parameters import NetworkParameters
 
 
 class FullyConnectedParameters(NetworkParameters):
-    """A network that embeds the observation and has a fully connected middleware.
+    """Settings of a network with one embedder for the observation and a fully connected middleware.
 
-    :param heads: its heads
-    :param activation_function: the activation of embedder and middleware
+    :param heads: settings of the network's heads
+    :param activation_function: the activation of the embedder and the middleware
     """
 
     def __init__(self, *heads: HeadParameters, activation_function: str = "relu") -> None:

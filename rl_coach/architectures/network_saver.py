@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError
 class NetworkSaver(Saver):
     """Writes a network's weights and buffers to a separate safetensors file.
 
-    :param path: the path relative to the checkpoint's
+    :param path: the path relative to the path of the checkpoint
     :param state: the network's state
     :param groups: the groups of arrays to write, such as ``weights``
     """
@@ -39,9 +39,9 @@ class NetworkSaver(Saver):
         return [save_path]
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Load the weights from a file of ``save``.
+        """Load the weights from a file that ``save`` has written.
 
-        :raises CoachError: the file is damaged, or belongs to another network
+        :raises CoachError: if the file is damaged, or belongs to another network
         """
         try:
             with open(restore_path, "rb") as file:
@@ -52,7 +52,7 @@ class NetworkSaver(Saver):
                     found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
                     state.set_arrays(group, plain_data.in_order(found))
         except plain_data.DAMAGE as error:
-            raise CoachError(f"'{restore_path}' does not hold this network's weights: {error}") from error
+            raise CoachError(f"'{restore_path}' does not contain the weights of this network: {error}") from error
 
     def merge(self, other: Saver) -> None:
         assert isinstance(other, NetworkSaver)

@@ -1,4 +1,4 @@
-"""The state of one network, as every framework holds it."""
+"""The state of one network: weights, buffers and optimizer slots. Each framework has a subclass."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.update import Optimizer, TrainingStep
 
-SMALL_ARRAY = 16_384  # numbers below which an array's own variable costs more than copying it into a shared one
-CONVOLUTION_RANK = 4  # dimensions of a convolution's weights
+# arrays with fewer numbers share one variable, because a separate variable costs more than copying
+SMALL_ARRAY = 16_384
+CONVOLUTION_RANK = 4  # number of dimensions of a convolution's kernel
 Groups = dict[str, list[Any]]
 ACTING_GROUPS = ("weights", "buffers")
-"""The groups that the online network predicts with."""
+"""The groups of arrays that the online network needs to predict."""
 
 
 class Kept(NamedTuple):
-    """The values that the online network predicts with during an update.
+    """A copy of the values with which the online network predicts during an update.
 
-    :param version: the version of the state with these values
-    :param groups: by name
+    :param version: the version number of the state with these values
+    :param groups: the arrays of each group, by the group's name
     """
 
     version: int
@@ -33,13 +34,13 @@ class Kept(NamedTuple):
 
 
 class StateLayout:
-    """The places of a network's arrays in variables. Each large array has its own variable; all small float arrays
-    share one vector.
+    """Maps the arrays of a network to a few variables: each large array has its own variable, and all small float
+    arrays share one vector.
 
-    Each variable of a compiled step costs as much as a small update. Measured on JAX, an update of a 64 x 64 Q-network
-    takes two thirds of the time that it takes with a variable for each array.
+    Each variable of a compiled step costs as much time as a small update. On JAX, an update of a 64 x 64 Q-network
+    takes two thirds of the time that it would take with a variable for each array.
 
-    :param groups: lists of arrays by name
+    :param groups: the groups of arrays, by name
     """
 
     def __init__(self, groups: dict[str, list[np.ndarray]]):
@@ -59,8 +60,10 @@ class StateLayout:
             self._places[name] = places
 
     def pack(self, ops: Any, groups: Groups) -> list:
-        """The variables' values: the shared vector, then the large arrays. :param ops: ``numpy`` or ``keras.ops``"""
-        # the empty array serves networks without small arrays: concatenate takes no empty list
+        """Make the variables' values: the shared vector, then the large arrays. :param ops: ``numpy`` or
+        ``keras.ops``
+        """
+        # the empty array is for networks without small arrays: concatenate does not accept an empty list
         small: list[Any] = [np.zeros(0, np.float32)]
         large: list[Any] = []
         for name, places in self._places.items():
@@ -69,12 +72,12 @@ class StateLayout:
         return [ops.concatenate(small), *large]
 
     def unpack(self, ops: Any, variables: Sequence) -> Groups:
-        """All groups, from the variables' values."""
+        """Get all groups from the variables' values."""
         return {name: self.group(ops, variables, name) for name in self._places}
 
     def group(self, ops: Any, variables: Any, name: str) -> list:
-        """A group, from the values of (at least) its variables by index."""
-        # what acting reads after each update: NumPy's own function costs several times its arrays' method
+        """Get the arrays of a group. :param variables: values by index, at least of the group's variables"""
+        # acting needs this after each update, and np.reshape takes several times as long as the method
         reshape = np.ndarray.reshape if ops is np else ops.reshape
         return [
             variables[index] if part is None else reshape(variables[index][part], shape)
@@ -82,22 +85,22 @@ class StateLayout:
         ]
 
     def with_group(self, name: str, arrays: Sequence[np.ndarray], variables: dict[int, np.ndarray]) -> dict:
-        """The new values of the variables that hold a group, by index.
+        """Replace a group. :return: the new values of the variables that contain the group, by index
 
-        :param arrays: the group's new values
-        :param variables: the present values of the variables, at least of the ones that also hold other arrays
+        :param arrays: the new arrays of the group
+        :param variables: present values by index, at least of the variables that also contain other arrays
         """
         changed: dict[int, np.ndarray] = {}
         for array, (index, part) in zip(arrays, self._places[name]):
             if part is None:
                 changed[index] = array
             else:
-                # a copy: the present value may be memory of the framework, which must not be written to
+                # a copy, because the present value may be memory of the framework, and nobody else may write there
                 changed.setdefault(index, np.array(variables[index]))[part] = np.ravel(array)
         return changed
 
     def variables_of(self, names: Sequence[str]) -> list[int]:
-        """The variables that hold these groups."""
+        """The indices of the variables that contain these groups."""
         return sorted({index for name in names for index, _ in self._places[name]})
 
 
@@ -110,7 +113,7 @@ def initial_groups(function: NetworkFunction, has_target: bool) -> dict[str, lis
     weights, buffers = function.initial_weights(), function.initial_buffers()
     slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
     groups = {"weights": weights, "buffers": buffers, "slots": slots}
-    # the same arrays for both: each framework copies them into its own memory
+    # online and target network get the same arrays: each framework copies them
     return groups | {"target_weights": weights, "target_buffers": buffers} if has_target else groups
 
 
@@ -118,17 +121,17 @@ class NetworkState:
     """The state of a network as groups of arrays: weights, buffers, optimizer slots and, with a target network, the
     target's weights and buffers.
 
-    A framework's subclass holds the arrays, returns a group (``arrays``), replaces a group (``_replace``) and moves the
-    target (``update_target``).
+    A subclass for a framework stores the arrays, returns a group (``arrays``), replaces a group (``_replace``) and
+    updates the target network (``update_target``).
 
     :param function: the network, for example a ``KerasNetwork``
-    :param groups: its ``initial_groups``
+    :param groups: the initial arrays; see ``initial_groups``
     :ivar updates: number of updates of the weights so far, by all learners; the optimizer's schedules and bias
         corrections depend on it
-    :ivar version: changes with each change of a value
-    :ivar keeps_for_acting: the network predicts with a copy of its values during an update, so that acting does not
-        wait
-    :ivar kept: the copy from before the last update; None without a copy, or if values have been replaced since
+    :ivar version: a number that changes with each change of a value
+    :ivar keeps_for_acting: if True, the network predicts with a copy of its values during an update, so that acting
+        does not wait
+    :ivar kept: the copy from before the last update; None without a copy, or if values have been replaced after it
     """
 
     def __init__(self, function: NetworkFunction, groups: dict[str, list[np.ndarray]]):
@@ -149,64 +152,67 @@ class NetworkState:
 
     @property
     def has_convolutions(self) -> bool:
-        """True if the network looks at images."""
+        """True if the network has convolutions."""
         return any(len(shape) == CONVOLUTION_RANK for shape, _ in self._forms["weights"])
 
     def arrays(self, *groups: str) -> list[np.ndarray]:
-        """The values of some groups, such as ``'target_weights'``, one group after the other. Do not change the arrays.
+        """The arrays of the given groups, such as ``'target_weights'``, in one list. Do not change the arrays.
 
-        :raises TrainingError: an update that computes these values failed
+        :raises TrainingError: if an update that computes these values has failed
         """
-        raise NotImplementedError(f"{type(self).__name__} does not read arrays")
+        raise NotImplementedError(f"{type(self).__name__} does not define arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
         """Replace the values of one group.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
-        # first, because an update that still runs would overwrite the new values
+        # wait first, because an update in progress would overwrite the new values
         self.finish()
         forms = self._forms[group]
         if len(values) != len(forms):
-            raise ValueError(f"'{group}' has {len(forms)} arrays, got {len(values)}")
+            raise ValueError(f"'{group}' must have {len(forms)} arrays, but {len(values)} were given")
         for (shape, _), value in zip(forms, values):
             if shape != np.shape(value):
-                raise ValueError(f"an array of '{group}' has shape {shape}, got {np.shape(value)}")
+                raise ValueError(f"an array of '{group}' must have the shape {shape}, but has {np.shape(value)}")
         self._replace(group, [np.asarray(value, dtype) for (_, dtype), value in zip(forms, values)])
         self.version += 1
         self.kept = None
 
     def update_target(self, rate: float) -> None:
-        """Move the target's weights towards the online ones; a rate of 1 copies them."""
-        raise NotImplementedError(f"{type(self).__name__} moves no target")
+        """Update the target network: target = rate * online + (1 - rate) * target. A rate of 1 copies the online
+        weights.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define update_target")
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
-        """Predict with these values, which are copied, until the next update begins."""
-        # the version before the update: a predictor with this version has these weights already
+        """Copy the values of ``groups``, and predict with the copy until the next update begins."""
+        # the copy has the version before the update: a predictor with this version need not read it
         self.kept = Kept(self.version, {group: [np.array(array) for array in groups[group]] for group in groups})
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
-        """Updates have been made or are under way. :param check: waits for them and raises if they failed"""
+        """Record that updates have been made. :param check: waits for the updates, and raises if they failed"""
         self.version += 1
         check()
 
     def finish(self) -> None:
-        """Wait for updates under way, and raise if they failed."""
+        """Wait for updates in progress, and raise an error if they failed."""
 
     def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not replace arrays")
+        raise NotImplementedError(f"{type(self).__name__} does not define _replace")
 
 
 class CompiledNetworkState(NetworkState):
-    """The state for compiled steps. It has few variables, and updates may still be in progress when their call returns.
+    """The state of a network for compiled steps. It has few variables. Updates may still be in progress when their call
+    returns.
 
-    A framework's subclass defines how variables are created, read, written and compiled (``_hold``, ``_read``,
-    ``_write`` and ``_compile``).
+    A subclass for a framework defines how variables are created (``_hold``), read (``_read``), written (``_write``) and
+    changed by a compiled function (``_compile``).
 
     :cvar ops: the framework's array operations, with the names of ``keras.ops``
-    :ivar published: by index, values of variables that the last step returned with its results, if this is faster than
-        reading the variables
+    :ivar published: values of variables, by index, that the last step returned with its results. On some frameworks
+        this is faster than reading the variables
     """
 
     ops: Any
@@ -237,7 +243,7 @@ class CompiledNetworkState(NetworkState):
         self.kept = None
 
     def update_target(self, rate: float) -> None:
-        # one compiled function for each rate, because the rate is a constant of its trace
+        # one compiled function for each rate, because the rate is a constant of the trace
         if rate not in self._target_updates:
 
             def with_updated_target(variables: Sequence) -> list:
@@ -249,31 +255,33 @@ class CompiledNetworkState(NetworkState):
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
-        """Updates are under way. :param check: waits for them and raises if they failed; called before anyone reads"""
+        """Record that updates are in progress. :param check: waits for them, and raises if they failed; called before
+        values are read
+        """
         self._pending = check
         self.version += 1
 
     def finish(self) -> None:
         if self._pending is not None:
-            # first, so that a failure raises once: later reads must work, because the failed run is saved
+            # cleared first, so that a failure raises only once: later reads must work, to save the failed run
             check, self._pending = self._pending, None
             check()
 
     def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
-        # the vector of small arrays is the only variable that also holds other groups
+        # only the vector of small arrays also contains other groups
         shared = {index: self._read(index) for index in self._variables_of[group] if index == 0}
         for index, value in self.layout.with_group(group, arrays, shared).items():
             self._write(index, value)
 
     def _hold(self, array: np.ndarray) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not hold variables")
+        raise NotImplementedError(f"{type(self).__name__} does not define _hold")
 
     def _read(self, index: int) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} does not read variables")
+        raise NotImplementedError(f"{type(self).__name__} does not define _read")
 
     def _write(self, index: int, value: np.ndarray) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not write variables")
+        raise NotImplementedError(f"{type(self).__name__} does not define _write")
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
-        """A function that replaces the variables' values by the result of ``change``."""
-        raise NotImplementedError(f"{type(self).__name__} does not compile")
+        """Compile a function that replaces the variables' values with the result of ``change``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _compile")

@@ -1,4 +1,4 @@
-"""Networks made of parts, the same on every framework: embedders, a middleware and heads."""
+"""Networks made of embedders, a middleware and heads. The structure is the same on all frameworks."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MakeLayers = Callable[[LayerSettings], Layers]
 
 
 class StructuredNetwork(NetworkFunction):
-    """Base class of a framework's networks. It creates the parts from the parameters and joins them.
+    """Base class of networks. It makes embedders, middleware and heads from the parameters, and connects them.
 
     :param parameters: the network's parameters
-    :param spaces: the spaces of its agent
-    :param name: its name, for messages
+    :param spaces: the spaces of the agent
+    :param name: the network's name, for messages
     :param rng: the source of initial weights
-    :raises CoachError: the network has no heads or inputs, or a part of it does not exist or fit
+    :raises CoachError: if the network has no heads or no inputs, or a part does not exist or does not fit
     """
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
@@ -42,7 +42,7 @@ class StructuredNetwork(NetworkFunction):
             raise CoachError(f"network '{name}' has no heads: set heads_parameters")
         self._heads = [make_head(head, spaces, parameters.softmax_temperature) for head in heads]
         embedded = embedded_names(parameters, name)
-        # a dict, because its keys keep their order: the order decides which weights fit which input
+        # the order of this dict decides which weights belong to which input
         names = dict.fromkeys([*embedded, *(wanted for head in self._heads for wanted in head.inputs)])
         inputs = {one: NetworkInput.named(one, spaces, name) for one in names}
         self.input_shapes = {one: given.shape for one, given in inputs.items()}
@@ -64,11 +64,11 @@ class StructuredNetwork(NetworkFunction):
     def outputs(
         self, make_layers: MakeLayers, inputs: dict[str, Any], passed: Callable[[Any], None] = lambda _: None
     ) -> tuple[Outputs, dict[str, Any]]:
-        """A dict of outputs for each head, and the new recurrent state.
+        """Compute a dict of outputs for each head, and the new recurrent state.
 
-        :param make_layers: makes the layers of a part with given settings
-        :param inputs: [B, ...] by name, all of ``input_shapes`` and of ``recurrent_sizes``
-        :param passed: called with the embedding, the features and each head's outputs, when they are computed
+        :param make_layers: makes the layers of a part from the part's settings
+        :param inputs: [B, ...] by name, for all names in ``input_shapes`` and ``recurrent_sizes``
+        :param passed: called with the embedding, then with the features, then with each head's outputs
         """
         outputs: Outputs = []
         features: Any = None
@@ -91,24 +91,27 @@ class StructuredNetwork(NetworkFunction):
     def _outputs_of(self, head: Any, make_layers: MakeLayers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         layers = make_layers(self._settings(head.parameters))
         factor = head.parameters.rescale_gradient_from_head_by_factor
-        if isinstance(factor, np.generic):  # it would try to make a NumPy array of a symbolic tensor
+        if isinstance(factor, np.generic):  # a product of a NumPy number and a symbolic tensor fails
             factor = factor.item()
         scale = partial(layers.scale_gradient, factor=factor)
         has_streams = isinstance(features, list)
         return head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs)
 
     def _require_parts(self) -> None:
-        """
-        :raises CoachError: the network cannot be called in parts
+        """Check that the network can be called in parts.
+
+        :raises CoachError: if the network cannot be called in parts
         """
         if self._buffers or self._has_several_bodies or any(head.inputs for head in self._heads):
             raise CoachError(
-                f"network '{self.name}' cannot be called in parts: that needs one body, heads that read its features "
-                f"alone, and no batch normalisation, dropout or NoisyNet layers"
+                f"network '{self.name}' cannot be called in parts: use one network for all heads, heads that read only "
+                f"its features, and no batch normalisation, dropout or NoisyNet layers"
             )
 
     def _given(self, ops: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs as floats, and a recurrent network's state, zeros [1, size] where it is not among them."""
+        """The inputs and the recurrent state as floats. A missing part of the recurrent state becomes zeros [1,
+        size].
+        """
         given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
         sizes = self.recurrent_sizes.items()
         return given | {
@@ -116,7 +119,7 @@ class StructuredNetwork(NetworkFunction):
         }
 
     def _name_outputs(self, outputs: Outputs) -> None:
-        """Store the names of the heads' outputs. :param outputs: the result of any call"""
+        """Store the names of the heads' outputs. :param outputs: the outputs of any call, a dict for each head"""
         self.head_outputs = [tuple(head) for head in outputs]
         self.public_outputs = [
             (index, name)

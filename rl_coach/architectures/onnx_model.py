@@ -1,4 +1,4 @@
-"""A network as an ONNX model that stands alone: its weights inside, and its description in its metadata."""
+"""A network as a complete ONNX model, with its weights as constants and its description as metadata."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def with_weights(
     metadata: Mapping[str, str],
     outputs: Sequence[str] | None = None,
 ) -> bytes:
-    """The graph with its weights as initialisers.
+    """Return an ONNX model with the weights as constants (initialisers).
 
     :param exported: the graph with its weights as inputs
     :param weights: float32 arrays in the order of ``exported.weight_names``
-    :param metadata: becomes the model's ``metadata_props``
-    :param outputs: names of the outputs to keep; all if not given. Nodes and weights of other outputs are removed.
+    :param metadata: the model's ``metadata_props``
+    :param outputs: names of the outputs to keep; None for all. Nodes and weights of other outputs are removed.
     :return: the serialised ``ModelProto``
     """
-    import onnx  # slow to import, and needed only where a model is written
+    import onnx  # imported here because the import is slow, and only needed to write a model
 
     model = onnx.load_from_string(exported.model)
     graph = model.graph
@@ -42,10 +42,11 @@ def with_weights(
 
 
 def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Change a graph so that it takes some weights in transposed form, if it only uses them transposed.
+    """Change a graph so that it expects some weights in transposed form. These are the weights that the graph uses only
+    transposed.
 
-    Otherwise the graph transposes these weights at each prediction. For the Nature network this takes as long as all
-    convolutions.
+    Without this change, the graph transposes these weights at each prediction. For DQN's Nature network, transposing
+    takes as much time as all convolutions.
 
     :param model: the ``ModelProto``; its nodes and inputs are changed
     :param weights: the names of the inputs that may be transposed
@@ -64,7 +65,7 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
             continue
         axes[given.name] = permutation
         for node in nodes:
-            # an identity keeps the names that other nodes read; ONNX Runtime drops it
+            # replaced by an identity, so that other nodes find the name; ONNX Runtime removes the identity
             node.op_type = "Identity"
             del node.attribute[:]
         sizes = [dimension.dim_value for dimension in given.type.tensor_type.shape.dim]
@@ -74,19 +75,19 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
 
 
 def _permutation(node: Any) -> tuple[int, ...] | None:
-    """The axes that a node transposes; None if it does something else, or does not say."""
+    """The permutation of a Transpose node; None for another node or if the node has no permutation."""
     if node.op_type != "Transpose" or not node.attribute:
         return None
     return tuple(node.attribute[0].ints)
 
 
 def keep_outputs(graph: Any, outputs: Sequence[str]) -> None:
-    """Drop the other outputs of a ``GraphProto``, and the nodes and constants that only they depend on."""
+    """Remove all other outputs from a ``GraphProto``, with the nodes and constants that only these outputs need."""
     declared = {output.name: output for output in graph.output}
     _replace(graph.output, [declared[name] for name in outputs])
     needed = set(outputs)
     kept = []
-    for node in reversed(graph.node):  # a graph's nodes are in the order of their dependencies
+    for node in reversed(graph.node):  # backwards: each node comes after the nodes that it depends on
         if needed.intersection(node.output):
             kept.append(node)
             needed.update(_names_read(node))
@@ -96,7 +97,9 @@ def keep_outputs(graph: Any, outputs: Sequence[str]) -> None:
 
 
 def _names_read(node: Any) -> Iterator[str]:
-    """The names that a node reads, the graphs within it (of a loop, say) included."""
+    """The names that a node reads. This includes names read by graphs within the node, for example the body of a
+    loop.
+    """
     yield from node.input
     for attribute in node.attribute:
         for inner in [attribute.g, *attribute.graphs]:
@@ -106,7 +109,7 @@ def _names_read(node: Any) -> Iterator[str]:
 
 
 def _replace(repeated: Any, items: list[Any]) -> None:
-    # copied first: the field owns its items, and loses them when it is emptied
+    # copied first, because emptying the field destroys its items
     copies = [type(item)() for item in items]
     for duplicate, item in zip(copies, items):
         duplicate.CopyFrom(item)

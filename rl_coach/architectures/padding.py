@@ -1,4 +1,4 @@
-"""Rows of weight 0 that fill a batch up to the size of a compiled step."""
+"""Padding: rows of weight 0 that fill a batch up to the size of a compiled step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SMALLEST_BUCKET = 32
 
 
 def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
-    """The columns with rows of zeros, and so of weight 0, added up to ``rows``; compiled steps have fixed sizes."""
+    """Add rows of zeros until there are ``rows`` rows. The added rows have weight 0."""
     missing = rows - len(columns["weights"])
     if not missing:
         return columns
@@ -19,7 +19,7 @@ def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
 
 
 def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
+    """Add rows of weight 0 until the number of rows is a power of two. So only a few batch sizes are compiled."""
     return pad(columns, padded_length(len(columns["weights"])))
 
 
@@ -29,10 +29,10 @@ def padded_length(rows: int) -> int:
 
 
 def padded_sequences(sequences: list[dict[str, np.ndarray]]) -> tuple[dict[str, np.ndarray], int]:
-    """Sequences as columns of one batch. Rows of weight 0 are added to each sequence up to one length, then sequences
-    of weight 0. The length and the number of sequences are powers of two.
+    """Join sequences to one batch. Rows of weight 0 are added so that all sequences have one length, and sequences of
+    weight 0 are added at the end. The length and the number of sequences are powers of two.
 
-    :param sequences: columns [T, ...] each
+    :param sequences: for each sequence, columns [T, ...] by name
     :return: the columns, and the number of rows in each sequence
     """
     longest = max(len(columns["weights"]) for columns in sequences)

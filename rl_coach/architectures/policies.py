@@ -1,4 +1,4 @@
-"""Distributions over actions, as update rules need them; written once for all frameworks."""
+"""Functions of policies (distributions over actions) for update rules, written once for all frameworks."""
 
 from __future__ import annotations
 
@@ -9,33 +9,38 @@ import numpy as np
 
 from rl_coach.architectures.update import LearningBatch, assert_rank, select
 
-MASKED_LOGIT = -1e9  # a masked action's value or log probability, so that nothing chooses it
+MASKED_LOGIT = -1e9  # the value or log probability of a masked action, so low that the action is not chosen
 
 
 def mask_of(batch: LearningBatch, name: str | None) -> Any:
-    """The observation [B, A] that masks actions; None without a mask."""
+    """The observation [B, A] with the given name, which masks actions; None without a name."""
     return None if name is None else batch.states[name]
 
 
 def allows(ops: Any, mask: Any) -> Any:
-    """True [B, A] for each action that a mask [B, A] of 0 and 1 allows. A mask that allows no action has no effect. It
-    belongs to a player that waits for its turn; the agent learns from this state if another player ends the episode.
+    """[B, A] bool, True for each action that a mask [B, A] of 0 and 1 allows. If a row allows no action, all its
+    actions are True. Such a row belongs to a player that waits for its turn: the agent learns from it if another player
+    ends the episode.
     """
     return ops.where(ops.max(mask, axis=-1, keepdims=True) > 0, mask, ops.ones_like(mask)) > 0
 
 
 def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
-    """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
+    """A discrete policy, renormalised over the actions that a mask [B, A] allows. Without a mask, the policy is
+    returned unchanged.
+    """
     if mask is None:
         return policy
-    # log-probabilities are logits, too: the softmax renormalises them over the allowed actions
+    # log probabilities are used as logits: the softmax renormalises them over the allowed actions
     logits = ops.where(allows(ops, mask), policy["log_probabilities"], MASKED_LOGIT)
     return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
 
 
 def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
-    """[B], log pi(a|s) of discrete actions [B], of actions [B, K] with K parts, or of continuous actions [B, D] under a
-    diagonal Gaussian.
+    """[B], log pi(a|s).
+
+    :param policy: the outputs of a policy head, by name
+    :param actions: discrete actions [B], actions of K parts [B, K], or continuous actions [B, D] of a diagonal Gaussian
     """
     if "log_probabilities" in policy:
         chosen = policy["log_probabilities"]
@@ -47,7 +52,9 @@ def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
 
 
 def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
-    """[N] of a policy. :param random: [N, 1] from 0 to 1; or [N, A] standard normal for continuous actions [N, A]"""
+    """Draw N actions from a policy: [N], or [N, A] for continuous actions.
+
+    :param random: numbers from 0 to 1 [N, 1]; for continuous actions, standard normal numbers [N, A]"""
     if "mean" in policy:
         return policy["mean"] + policy["standard_deviation"] * random
     is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
@@ -55,12 +62,12 @@ def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
 
 
 def over_parts(ops: Any, values: Any) -> Any:
-    """[B], the sum over the parts of an action of values [B] or [B, K]."""
+    """[B], the sum of values [B, K] over the K parts of an action; values [B] are returned unchanged."""
     return values if len(values.shape) == 1 else ops.sum(values, axis=-1)
 
 
 def gaussian_log_probability(ops: Any, values: Any, mean: Any, log_deviation: Any) -> Any:
-    """[B], the log density of values [B, D] under a Gaussian of independent elements."""
+    """[B], the log density of values [B, D] under a diagonal Gaussian."""
     return _standardised_log_probability(ops, (values - mean) / ops.exp(log_deviation), log_deviation)
 
 
@@ -69,11 +76,10 @@ def _standardised_log_probability(ops: Any, standardised: Any, log_deviation: An
 
 
 def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """[B] float32, log pi(a|s) under the policy that played, from a network's outputs. ``log_probability`` for NumPy
-    arrays.
+    """[B] float32, log pi(a|s) of the policy that acted. This is ``log_probability`` for NumPy arrays.
 
     :param policy: probabilities [B, A], or [B, K, M] of K parts; or mean and standard deviation [B, D] of a Gaussian
-    :param mask: [B, A] True for actions that are possible, None if all are
+    :param mask: [B, A], True for allowed actions; None if all actions are allowed
     """
     if len(policy) == 1:
         probabilities = policy[0]
@@ -81,7 +87,7 @@ def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: n
             probabilities = probabilities * mask
             probabilities = probabilities / probabilities.sum(axis=-1, keepdims=True)
         chosen = np.take_along_axis(probabilities, actions[..., None].astype(np.int64), axis=-1)[..., 0]
-        # a random action of the heatup may have a probability that rounds to 0
+        # the probability of a random action from the heatup may round to 0
         logarithms = np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
         return logarithms if logarithms.ndim == 1 else logarithms.sum(axis=1)
     mean, deviation = policy

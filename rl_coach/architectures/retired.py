@@ -10,7 +10,8 @@ from rl_coach.utils import CoachError
 
 
 class RetiredBase:
-    """Base class of classes that were removed. Their use, also as a base class, raises an error of one line.
+    """Base class of classes that were removed. Using them, also as a base class, raises an error with a message of one
+    line.
 
     :cvar successor: the class to derive from instead
     :cvar method: the method that a subclass implements, and its arguments
@@ -24,20 +25,20 @@ class RetiredBase:
 
     @classmethod
     def refuse(cls) -> NoReturn:
-        """:raises CoachError: always; the message names the replacement"""
+        """Refuse the use of a removed class. :raises CoachError: always; the message names the replacement"""
         raise CoachError(cls.advice(f"{cls.__module__}.{cls.__qualname__}"))
 
     @classmethod
     def advice(cls, name: str) -> str:
-        """The message that names the replacement. :param name: the name that was removed"""
+        """A message that names the replacement. :param name: the removed name"""
         return (
-            f"{name} builds a TensorFlow 1 graph, which is gone: derive it from {cls.successor} and write "
+            f"{name} needs TensorFlow 1, which Coach does not support: derive from {cls.successor} and write "
             f"{cls.method} (docs/adding_an_agent.md)"
         )
 
 
 class Head(RetiredBase):
-    """Coach's ``architectures.tensorflow_components.heads.head.Head``."""
+    """``architectures.tensorflow_components.heads.head.Head`` of Coach 1."""
 
     successor = "rl_coach.architectures.heads.Head"
     method = (
@@ -46,24 +47,24 @@ class Head(RetiredBase):
 
 
 class InputEmbedder(RetiredBase):
-    """Coach's ``architectures.tensorflow_components.embedders.embedder.InputEmbedder``."""
+    """``architectures.tensorflow_components.embedders.embedder.InputEmbedder`` of Coach 1."""
 
     successor = "rl_coach.architectures.embedders.InputEmbedder"
     method = "embed(self, layers, x), which returns the features"
 
 
 class Middleware(RetiredBase):
-    """Coach's ``architectures.tensorflow_components.middlewares.middleware.Middleware``."""
+    """``architectures.tensorflow_components.middlewares.middleware.Middleware`` of Coach 1."""
 
     successor = "rl_coach.architectures.middlewares.Middleware"
     method = "__call__(self, layers, x, state), which returns the features and the new state"
 
 
 class _RetiredModules(importlib.abc.MetaPathFinder):
-    """Refuses the import of a removed module of a Coach package, after all other finders.
+    """An import finder that raises an error for the removed modules of a package. It comes after all other finders.
 
-    :param package: its full name
-    :param base: the base of the classes in its modules
+    :param package: the full name of the package
+    :param base: the base class of the removed classes in these modules
     """
 
     def __init__(self, package: str, base: type[RetiredBase]):
@@ -76,10 +77,10 @@ class _RetiredModules(importlib.abc.MetaPathFinder):
 
 
 def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module with removed names, or of a package with removed modules.
+    """Make the ``__getattr__`` of a module with removed names, or of a package with removed modules.
 
-    :param module: its full name
-    :param base: the base of its removed classes
+    :param module: the full name of the module or package
+    :param base: the base class of the removed classes
     """
     is_package = hasattr(sys.modules[module], "__path__")
     if is_package:
@@ -87,7 +88,7 @@ def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
 
     def answer(name: str) -> Any:
         may_be_a_module = is_package and name.islower()
-        if name.startswith("__") or may_be_a_module:  # Python itself asks for names such as __path__
+        if name.startswith("__") or may_be_a_module:  # Python itself looks up names such as __path__
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         raise CoachError(base.advice(f"{module}.{name}"))
 

@@ -1,4 +1,4 @@
-"""Named schemes, and the lists of layers that they stand for."""
+"""Named schemes, and the list of layers for each name."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ MIDDLEWARE = {
 def resolve_layers(parameters: Any, schemes: dict) -> list:
     """The layers of an embedder or a middleware, with activations, batch normalisation and dropout.
 
-    The batch normalisation, activation and dropout of ``parameters`` follow each layer, except before a
-    ``BatchnormActivationDropout`` of the scheme. If a ``LayerNorm`` follows the layer, they come after the
-    ``LayerNorm``. ``parameters.dense_layer`` replaces ``Dense``.
+    Each layer is followed by the batch normalisation, activation and dropout of ``parameters``. If a ``LayerNorm``
+    follows the layer, they come after the ``LayerNorm``. If a ``BatchnormActivationDropout`` of the scheme follows the
+    layer, nothing is added. ``parameters.dense_layer`` replaces ``Dense``.
 
-    :raises CoachError: the scheme has no layers of that name for this kind of input
+    :param schemes: the lists of layers by scheme, for this kind of input
+    :raises CoachError: if ``schemes`` does not have the scheme of ``parameters``
     """
     scheme = parameters.scheme
     if isinstance(scheme, (list, tuple)):
@@ -59,7 +60,7 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
 
 
 def with_activations(layers: list, default: BatchnormActivationDropout, dense_layer: Any) -> list:
-    """The layers of a scheme with ``default`` after each, and ``dense_layer`` for ``Dense``; see ``resolve_layers``."""
+    """Add ``default`` after each layer, and replace ``Dense`` with ``dense_layer``; see ``resolve_layers``."""
     resolved: list = []
     for layer, following in zip(layers, [*layers[1:], None]):
         if isinstance(layer, Dense) and dense_layer is not None:

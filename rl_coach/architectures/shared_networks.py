@@ -2,8 +2,8 @@
 reinforcement learning", section 4).
 
 Weights, optimizer slots and buffers are in one block of shared memory. A worker computes gradients on its own copy of
-the weights with its framework. Then, under a lock, NumPy applies the gradients to the shared weights, and the worker
-copies the result. The lock is a file lock of the kernel, which is released if the worker dies.
+the weights. Then it takes a lock, applies the gradients to the shared weights with NumPy, and copies the new weights.
+The lock is a file lock of the kernel. The kernel releases the lock if the worker dies.
 """
 
 from __future__ import annotations
@@ -23,48 +23,49 @@ from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_e
 
 GROUPS = ("weights", "slots", "buffers")
 _STRETCH = 32_768  # numbers
-_POLL_SECONDS = 0.0005  # between two looks for the other workers' gradients; a few hundred make one gradient's time
+# pause between two checks for the other workers' gradients; a gradient takes some hundred times as long
+_POLL_SECONDS = 0.0005
 _NUMBER = 4  # bytes of a float32
 _COUNT = 8  # bytes of an int64
 Arrays = list[np.ndarray]
 
 try:
     import fcntl
-except ImportError:  # Windows has none, and no workers that share weights
+except ImportError:  # Windows has no fcntl, so workers cannot share weights there
     fcntl = None  # type: ignore[assignment]
 
 CAN_SHARE = fcntl is not None
-"""Processes of this system can share networks."""
+"""True if processes can share networks on this operating system."""
 
 
 class SharedFile:
-    """A file that several processes map into memory. It begins with the presence of the workers.
+    """A file that several processes map into memory. It begins with a few counters.
 
-    :param path: the file, filled with zeros; it may be deleted once all processes have opened it
+    :param path: the file, filled with zeros; it may be deleted after all processes have opened it
     :param num_workers: number of workers that train
 
-    :ivar memory: its bytes
+    :ivar memory: the bytes of the file
     :ivar joint_updates: [1], number of updates that all workers made together
-    :ivar present: [workers], 1 for workers in joint updates
+    :ivar present: [workers], 1 for workers that take part in joint updates
     :ivar arrived: [workers], 1 if the worker's gradients for the next joint update have arrived
     """
 
     def __init__(self, path: str, num_workers: int):
-        # each process opens the file: flock does not exclude processes that share one opening
+        # each process opens the file itself: flock does not lock out processes that share a file descriptor
         self._file = os.open(path, os.O_RDWR)
         self.memory = mmap.mmap(self._file, os.fstat(self._file).st_size)
         counts = np.frombuffer(self.memory, np.int64, self.num_counts(num_workers))
-        # views and not copies: to write to them is to write to the file
+        # views, not copies: writing to them changes the file
         self.joint_updates, self.present, self.arrived = np.split(counts, [1, 1 + num_workers])
 
     @staticmethod
     def num_counts(num_workers: int) -> int:
-        """The numbers at the beginning, 8 bytes each."""
+        """The number of counters at the beginning of the file, 8 bytes each."""
         return 1 + 2 * num_workers
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Let no other process change anything meanwhile; the kernel frees the lock of a process that dies."""
+        """A context with a lock on the file. The kernel releases the lock of a process that dies."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             yield
@@ -72,7 +73,7 @@ class SharedFile:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def join(self, worker: int) -> None:
-        """Have joint updates wait for a worker."""
+        """Add a worker to joint updates, which then wait for it."""
         with self.locked():
             self.present[worker] = 1
 
@@ -83,9 +84,9 @@ class SharedFile:
 
 
 class SharedBlock:
-    """The places of the shared values in one file.
+    """The positions of the shared values in the file.
 
-    :param networks: the networks' states by name, which have equal shapes in all workers
+    :param networks: the networks' states by name; the shapes are equal in all workers
     :param num_workers: number of workers that train
     """
 
@@ -109,11 +110,11 @@ class SharedBlock:
         return self._first_array + floats * _NUMBER
 
     def updates(self, memory: Any) -> dict[str, np.ndarray]:
-        """Views [1] onto the number of each network's updates."""
+        """By network, a view [1] of the number of updates."""
         return self._counts(memory, self._first_update)
 
     def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """Views [1], for each network, onto the number of gradients that wait for the next joint update."""
+        """By network, a view [1] of the number of workers whose gradients are in the sum for the next joint update."""
         return self._counts(memory, self._first_contributor)
 
     def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:
@@ -121,7 +122,7 @@ class SharedBlock:
         return dict(zip(self.names, np.split(counts, len(self.names))))
 
     def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
-        """Views onto all numbers of each network and group, one vector each."""
+        """By network and group, a view of all numbers as one vector."""
         start = self._first_array
         views: dict[tuple[str, str], np.ndarray] = {}
         for key, shapes in self._shapes.items():
@@ -130,20 +131,20 @@ class SharedBlock:
         return views
 
     def split(self, name: str, group: str, vector: np.ndarray) -> Arrays:
-        """The arrays of a network's group, as views onto a vector of all their numbers."""
+        """Divide the vector of a network's group into its arrays. The arrays are views."""
         shapes = self._shapes[name, group]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes)]
 
 
 class SharedNetworks:
-    """The shared networks as one worker sees them.
+    """Access of one worker to the shared networks.
 
-    :param block: the places of the values
+    :param block: the positions of the values in the file
     :param file: the file with the values
-    :param step: defines how gradients change weights
-    :param worker: the number of this worker; a worker only reads if its number is not below the number of training
-        workers
+    :param step: the training step, with the parameters of the networks
+    :param worker: the number of this worker. Training workers have the first numbers; workers with higher numbers only
+        read
     """
 
     def __init__(self, block: SharedBlock, file: SharedFile, step: TrainingStep, worker: int):
@@ -155,7 +156,7 @@ class SharedNetworks:
         self._updates = block.updates(file.memory)
         self._contributors = block.contributors(file.memory)
         self._parameters = step.parameters
-        # a framework's own optimizers may want its own arrays, and these are NumPy's
+        # Coach's optimizer, because the shared arrays are NumPy arrays
         self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
         self._own_slots = {
@@ -166,7 +167,7 @@ class SharedNetworks:
         self._own_updates = dict.fromkeys(self._own_slots, 0)
 
     def publish(self, networks: Mapping[str, NetworkState]) -> None:
-        """Make a worker's networks the shared ones."""
+        """Copy the state of a worker's networks to the shared networks."""
         with self._locked():
             for name, network in networks.items():
                 for group in GROUPS:
@@ -174,7 +175,7 @@ class SharedNetworks:
                 self._updates[name][0] = network.updates
 
     def _share(self, name: str, group: str, network: NetworkState) -> None:
-        """The lock is held."""
+        """Copy a group of a worker's network to the shared network. The caller has the lock."""
         vector = self._vectors[name, group]
         if vector.size:
             for value, place in zip(_floats(network.arrays(group)), self._split(name, group, vector)):
@@ -185,7 +186,7 @@ class SharedNetworks:
 
         :param groups: the groups to read, from ``GROUPS``; acting and learning read only the weights
         """
-        # the lock is held for the copies alone: other workers would wait for the conversion to the framework's arrays
+        # the lock is only for copying: other workers need not wait for the conversion to the framework's arrays
         with self._locked():
             values = {(name, group): self._vector(name, group).copy() for name in networks for group in groups}
             updates = {name: int(count[0]) for name, count in self._updates.items()}
@@ -197,10 +198,10 @@ class SharedNetworks:
             network.updates = updates[name]
 
     def apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
-        """Change the shared weights by a worker's gradients. Asynchronous training applies them immediately.
-        Synchronous training waits for the gradients of all other workers.
+        """Apply a worker's gradients to the shared weights. Asynchronous training applies them immediately. Synchronous
+        training waits for the gradients of all other workers.
 
-        :param gradients: for each network that learns, the gradients in one vector
+        :param gradients: the gradients of each network that learns, as one vector
         :param networks: the worker's networks; their buffers are copied to the shared buffers
         """
         if self._is_asynchronous:
@@ -218,8 +219,7 @@ class SharedNetworks:
             self._file.arrived[self.worker] = 1
         while True:
             with self._locked():
-                # one lock for the check and the update: the first worker that finds all gradients applies them, exactly
-                # once
+                # check and update under one lock, so that only the first worker that finds all gradients applies them
                 if self._file.joint_updates[0] != before:
                     return
                 if np.array_equal(self._file.arrived & self._file.present, self._file.present):
@@ -228,7 +228,7 @@ class SharedNetworks:
             time.sleep(_POLL_SECONDS)
 
     def _apply_summed(self, networks: Mapping[str, NetworkState]) -> None:
-        """Apply what all workers have brought: some may have left out networks that others have taught."""
+        """Apply the summed gradients of all workers. A network may have gradients from only some of the workers."""
         summed = {}
         for name, count in self._contributors.items():
             if count[0]:
@@ -241,7 +241,7 @@ class SharedNetworks:
         self._file.joint_updates[0] += 1
 
     def _apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
-        """The lock is held."""
+        """Apply gradients to the shared weights, and share the buffers. The caller has the lock."""
         for name, vector in gradients.items():
             self._descend(name, self._clipped(name, vector))
         for name, network in networks.items():
@@ -257,8 +257,9 @@ class SharedNetworks:
         return np.concatenate([array.ravel() for array in clipped])
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:
-        """Apply the optimizer to stretches of the vectors, because it treats each number alone. The intermediate
-        results of a stretch stay in the processor's cache."""
+        """Make an optimizer step, one stretch of the vectors after the other: intermediate results of a stretch stay in
+        the processor's cache. The result is the same, because the optimizer treats each number separately.
+        """
         optimizer, scalars = self._optimizers[name], self._optimizer_scalars(name)
         weights, slots = self._vector(name, "weights"), self._vector(name, "slots")
         slots = slots.reshape(optimizer.num_slots, weights.size)
@@ -276,17 +277,17 @@ class SharedNetworks:
         return self._own_slots[name] if has_own else self._vectors[name, group]
 
     def _optimizer_scalars(self, name: str) -> np.ndarray:
-        """Count an update of a network. :return: its learning rate and bias corrections"""
-        self._updates[name][0] += 1  # first: the bias corrections count from 1 on
+        """Count an update of a network. :return: the learning rate and the bias corrections of this update"""
+        self._updates[name][0] += 1  # counted first, because the bias corrections count from 1 on
         shared = own = int(self._updates[name][0])
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1
-        # float32, because numbers in float64 would make NumPy 2 compute the whole update in float64
+        # float32: with float64 numbers, NumPy 2 would compute the whole update in float64
         return np.asarray(self._optimizers[name].scalars(own, shared - 1), np.float32)
 
 
 class SharedLearner:
-    """Makes the updates of one worker's agent on the networks that it shares with others.
+    """Makes the updates of a worker's agent on networks that several workers share.
 
     :param learner: computes the gradients on the worker's own copy
     :param shared: the shared networks
@@ -302,14 +303,15 @@ class SharedLearner:
         target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
         training_step: int | None = None, sequence_length: int | None = None,
     ) -> LearningResult:  # fmt: skip
-        """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate depend on the updates
-        of all workers; ``training_step`` is ignored."""
+        """Make updates one after the other; see ``Learner.train``. ``training_step`` is ignored: schedules of the
+        learning rate depend on the number of updates by all workers.
+        """
         size = len(columns["weights"]) // num_updates
         results = []
         for k in range(num_updates if count is None else count):
             rows = np.arange(k * size, (k + 1) * size) if indices is None else indices[k]
             results.append(self._update(_rows(columns, rows), scalars, sequence_length, k, learning or {}))
-            # targets are not shared: each worker moves its own towards the weights that it has taken
+            # each worker has its own target networks, and moves them towards its copy of the shared weights
             for name, rate in (target_rates or {}).items():
                 if moving is None or name not in moving or moving[name][k]:
                     self._learner.networks[name].update_target(rate)
@@ -323,18 +325,18 @@ class SharedLearner:
         for stage in range(len(self._learner.step.stages)):
             found, result = self._learner.gradients(columns, scalars, sequence_length, stage)
             self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
-            # the next stage needs the weights that all workers have made so far
+            # the next stage needs the newest shared weights
             self._shared.take(networks)
             results.append(result)
         return LearningResult.of_stages(results)
 
     def take_newest(self, groups: Sequence[str] = ("weights",)) -> None:
-        """Make the newest shared values the worker's own."""
+        """Copy the newest shared values to the worker's networks."""
         self._shared.take(self._learner.networks, groups)
 
 
 def _rows(columns: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
-    """The chosen rows; a negative index stands for one of weight 0."""
+    """The chosen rows of the columns. A negative index gives a row with weight 0."""
     if np.array_equal(rows, np.arange(len(columns["weights"]))):
         return columns
     chosen = {name: column[np.maximum(rows, 0)] for name, column in columns.items()}
@@ -347,12 +349,14 @@ def _is_float(array: np.ndarray) -> bool:
 
 
 def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
-    """The arrays that are shared: each worker keeps the state of its random generators, which is not a float."""
+    """The float arrays, which workers share. The others are states of random generators, which each worker has for
+    itself.
+    """
     return [array for array in arrays if _is_float(array)]
 
 
 def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Arrays:
-    """A group's arrays: the floats given, and the states of random generators that the worker has."""
+    """All arrays of a group: the given floats, and the worker's own states of random generators."""
     if len(floats) == network.num_arrays(group):
         return floats
     found = iter(floats)

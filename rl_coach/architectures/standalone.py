@@ -1,4 +1,4 @@
-"""A network, or a part of one, that is built and called alone."""
+"""A network, or a part of a network, that is built and called without an agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class Features(Head):
-    """The features themselves, for parts of a network that come before its heads."""
+    """A head that outputs the features, to test an embedder or a middleware without other heads."""
 
     public = ("features",)
 
@@ -40,7 +40,7 @@ PARTS_OF_NETWORKS = (Layer, InputEmbedderParameters, MiddlewareParameters, HeadP
 
 
 def network_of(part: Any) -> NetworkParameters:
-    """A network of one part. Its other parts change nothing."""
+    """Settings of a network with the given part. The other parts return their input unchanged."""
     if isinstance(part, NetworkParameters):
         return part
     network = NetworkParameters()
@@ -56,10 +56,10 @@ def network_of(part: Any) -> NetworkParameters:
 
 
 class BuiltNetwork:
-    """A network, or a part of one, with weights.
+    """A network, or a part of a network, with weights.
 
-    :param part: a layer, or parameters
-    :param spaces: the spaces of its input and the actions
+    :param part: a layer, or the parameters of a network, embedder, middleware or head
+    :param spaces: the spaces of the input and the actions
     :param framework: the name of the framework
     :param seed: the seed of the initial weights
     """
@@ -71,10 +71,10 @@ class BuiltNetwork:
         self._is_whole = isinstance(part, NetworkParameters)
 
     def outputs(self, observations: Any, training: bool = False) -> Any:
-        """The part's outputs.
+        """Compute the outputs of the part.
 
-        :param observations: [B, ...], or a dict of these by input
-        :param training: use batch normalisation over the batch, and dropout
+        :param observations: [B, ...], or a dict of such arrays by input
+        :param training: True to use the batch's statistics in batch normalisation, and dropout
         :return: an array [B, ...] for a layer, an embedder or a middleware; a dict of arrays for a head; a list of
             dicts for a network
         """
@@ -92,11 +92,11 @@ class BuiltNetwork:
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Replace the weights.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self.state.set_arrays("weights", [np.asarray(array, np.float32) for array in weights])
 
 
 def as_numpy(array: Any) -> np.ndarray:
-    """An array of any framework as NumPy's."""
+    """Convert an array of any framework to a NumPy array."""
     return array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)

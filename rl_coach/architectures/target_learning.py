@@ -1,4 +1,4 @@
-"""Learning towards targets that an agent computes itself, and from gradients that it gathers or computes itself."""
+"""Updates towards targets that an agent computes itself, and updates with accumulated or given gradients."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Fitted = tuple[float, list[float], float, list]
 
 
 class TargetLearning:
-    """Trains a network on targets of its heads that the caller computes.
+    """Trains a network towards targets that the caller computes for each head.
 
-    To accumulate gradients, it stores the batches. The weights do not change in between, so the sum of the gradients is
-    the same.
+    To accumulate gradients, the object stores the batches, and computes their gradients in the next update. The result
+    is the same, because the weights do not change before.
 
     :param name: the network's name
     :param parameters: the network's parameters
-    :param framework: makes the learners
+    :param framework: the framework, which makes the learners
     :param state: the network's state
 
     :ivar accumulated: the batches for the next ``apply``
@@ -48,16 +48,16 @@ class TargetLearning:
     ) -> Fitted:
         """Make an update.
 
-        :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
-        :param targets: an array for each head: [B, A] for Q, [B] for V, [B] advantages for a policy
-        :param importance_weights: [B], each row's weight in the loss; ones if not given
-        :param scaler: divides the gradients of the heads' losses
-        :return: the loss, each head's loss, the gradients' norm before clipping, and an empty list
+        :param inputs: observations [B, ...] by name; for a policy head i, ``output_<i>_0`` has the actions
+        :param targets: an array for each head: [B, A] for Q, [B] for V, advantages [B] for a policy
+        :param importance_weights: [B], the weight of each row in the loss; None for ones
+        :param scaler: divisor of the gradients
+        :return: the loss, a list of the heads' losses, the norm of the gradients before clipping, and an empty list
         """
         columns = self.columns(inputs, targets, importance_weights)
         if scaler == 1.0:
             return self._read(self.teacher.train(padded(columns)))
-        # examined first: losses and norms are reported without the scaler
+        # computed before the update, because losses and norms are reported without the scaler
         result = self._examine(columns)
         self.teacher.train(padded({**columns, "weights": columns["weights"] / np.float32(scaler)}))
         return result
@@ -67,8 +67,8 @@ class TargetLearning:
     ) -> Fitted:
         """Add a batch to the next update, which ``apply`` makes.
 
-        :param replaces: discard the earlier batches
-        :return: as ``train``, for this batch alone
+        :param replaces: True to discard the earlier batches
+        :return: the same as for ``train``, for this batch only
         """
         columns = self.columns(inputs, targets, importance_weights)
         self.accumulated = [columns] if replaces else [*self.accumulated, columns]
@@ -77,9 +77,10 @@ class TargetLearning:
     def apply(self, gradients: Sequence[np.ndarray] | None = None, scaler: float = 1.0) -> None:
         """Make an update with gradients that the caller computed, or with the sum of the accumulated gradients.
 
-        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
-        :param scaler: divides the gradients
-        :raises CoachError: there are no gradients, or not as many as weights
+        :param gradients: one for each weight array, in the order of ``get_weights``; they are not clipped. None for the
+            sum
+        :param scaler: divisor of the gradients
+        :raises CoachError: if there are no gradients, or their number is not the number of weight arrays
         """
         if gradients is not None:
             self._apply_given(gradients, scaler)
@@ -87,7 +88,7 @@ class TargetLearning:
         if not self.accumulated:
             raise CoachError(f"network '{self._name}' has no gradients to apply: call accumulate_gradients first")
         rows = sum(len(columns["weights"]) for columns in self.accumulated)
-        # the loss is a mean over all rows; each batch's own mean is wanted, and their sum
+        # the loss is a mean over all rows, but the sum of the batches' means is needed
         scaled = [{**c, "weights": c["weights"] * (rows / len(c["weights"]) / scaler)} for c in self.accumulated]
         self.teacher.train(padded({name: np.concatenate([c[name] for c in scaled]) for name in scaled[0]}))
 
@@ -95,7 +96,9 @@ class TargetLearning:
         state, size = self._state, len(gradients)
         weights, slots = state.arrays("weights"), state.arrays("slots")
         if size != len(weights):
-            raise CoachError(f"network '{self._name}' has {len(weights)} weights, and {size} gradients were given")
+            raise CoachError(
+                f"network '{self._name}' has {len(weights)} weight arrays, but {size} gradients were given"
+            )
         scaled = [np.asarray(gradient, np.float32) / np.float32(scaler) for gradient in gradients]
         by_kind = [slots[i * size : (i + 1) * size] for i in range(self._optimizer.num_slots)]
         weights, by_kind = self._optimizer(np, weights, scaled, by_kind, self._optimizer.scalars(state.updates + 1))
@@ -104,7 +107,7 @@ class TargetLearning:
         state.updates += 1
 
     def columns(self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None = None) -> Columns:
-        """The columns of a batch as a learner takes them."""
+        """The columns of a batch, in the form of ``Learner.train``."""
         names = list(self._state.function.input_shapes)
         columns = {f"states/{name}": np.asarray(inputs[name]) for name in names}
         for i, target in enumerate(targets if isinstance(targets, (list, tuple)) else [targets]):
@@ -119,7 +122,7 @@ class TargetLearning:
     def _examine(self, columns: Columns) -> Fitted:
         updates = self._state.updates
         result = self._read(self._examiner.train(padded(columns)))
-        self._state.updates = updates  # nothing was updated
+        self._state.updates = updates  # the weights have not changed
         return result
 
     def _read(self, result: LearningResult) -> Fitted:
@@ -128,14 +131,15 @@ class TargetLearning:
 
     @functools.cached_property
     def teacher(self) -> Learner:
-        """Learns from the heads' targets."""
+        """The learner that trains the network towards the heads' targets."""
         return self._learner(self._parameters)
 
     @functools.cached_property
     def _examiner(self) -> Learner:
-        """Computes losses and gradients, and does not change the network."""
+        """A learner that computes losses and gradients, but does not change the network."""
         parameters = copy.copy(self._parameters)
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0  # no slots, and steps of length 0
+        # SGD has no slots, and a learning rate of 0 changes no weight
+        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
         return self._learner(parameters)
 
     def _learner(self, parameters: NetworkParameters) -> Learner:

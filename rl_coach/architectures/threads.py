@@ -1,10 +1,10 @@
-"""Decides the number of threads that the networks of a run compute with.
+"""Selects the number of threads for the networks of a run.
 
-Steps a second on two cores, with one thread and with two threads. On TensorFlow: DQN with 256 x 512 units and a batch
+Steps per second on two cores, with one thread and with two threads. On TensorFlow: DQN with 256 x 512 units and a batch
 of 32: 660 and 570. SAC with 256 x 256 units and a batch of 256: 115 and 170. DDPG with 400 x 300 units and a batch of
 64, just above the limit: 126 and 157. On JAX: DDPG 146 and 211, PPO in eight environments 12,600 and 9,700, SAC 125 and
-170. For networks of 64 x 64 units and for other presets, the differences are within the noise of the machine. MXNet,
-which compiles nothing, keeps its default.
+170. For networks of 64 x 64 units and for other presets, the differences are within the noise of the machine. MXNet
+compiles nothing and keeps its default.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rl_coach.spaces import BoxActionSpace, RewardSpace, SpacesDefinition, State
 from rl_coach.utils import CoachError
 
 LARGE_PRODUCT = 6_000_000
-"""Multiply-adds of one layer for a batch from which on a second thread pays for itself."""
+"""Number of multiply-adds of one layer for a batch. From this number on, updates are faster with a second thread."""
 ACTING_THREADS = 2
-"""For heavy networks; one row at a time has no work for more."""
+"""Threads for acting with heavy networks. One row at a time is not enough work for more threads."""
 GUESSED_SIZE = 256
-"""Assumed size of an observation before the environment is made."""
+"""Assumed size of an observation as long as the environment does not exist."""
 HEAVY_NETWORK = 1_000_000
-"""Trained numbers of a network from which on acting takes a second thread."""
+"""Number of trained parameters of a network. Above this number, acting uses a second thread."""
 _VARIABLES = {
     Frameworks.tensorflow: "TF_NUM_INTRAOP_THREADS",
     Frameworks.jax: "NPROC",
@@ -40,15 +40,15 @@ _VARIABLES = {
 def set_num_threads(
     framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters], spaces: SpacesDefinition
 ) -> None:
-    """Set the number of threads of a framework. It takes effect before the framework's first computation in this
-    process.
+    """Set the number of threads of a framework. Call this function before the framework's first computation in this
+    process: later it has no effect.
 
-    A value that the user has set in the framework's environment variable has priority, unless ``wanted`` is given.
+    If the user has set the framework's environment variable, its value is used, unless ``wanted`` is given.
 
     :param wanted: ``TaskParameters.num_threads``; None decides by the size of the networks
     :param networks: the agent's networks by name
     :param spaces: the agent's spaces
-    :raises CoachError: ``wanted`` is not a number of threads
+    :raises CoachError: if ``wanted`` is below 1
     """
     if wanted is not None and wanted < 1:
         raise CoachError(f"num_threads must be at least 1, not {wanted}")
@@ -64,15 +64,16 @@ def _set(framework: Frameworks, number: int) -> None:
     os.environ[_VARIABLES[framework]] = str(number)
     torch = sys.modules.get("torch")
     if framework is Frameworks.torch and torch is not None:
-        torch.set_num_threads(number)  # a preset with a user's module has imported it, and it reads the variable once
+        # an imported PyTorch does not read the variable again; presets with a user's module import it
+        torch.set_num_threads(number)
 
 
 def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters]) -> None:
-    """Set the number of threads before the environment's spaces are known, for an environment that uses the framework
-    at its import. Observations and goals are assumed to be vectors of ``GUESSED_SIZE`` numbers.
+    """Set the number of threads before the environment's spaces are known. This is for environments that use the
+    framework when they are imported. Observations and goals are assumed to be vectors of ``GUESSED_SIZE`` numbers.
 
-    Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps a second with one
-    thread. With two threads it makes 81,000, and takes 1.6 times the processor time.
+    Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps per second with one
+    thread. With two threads it makes 81,000 steps per second and takes 1.6 times the processor time.
     """
     names = {name for network in networks.values() for name in network.input_embedders_parameters}
     vector = VectorObservationSpace(GUESSED_SIZE)
@@ -82,15 +83,15 @@ def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: M
 
 
 def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinition) -> float:
-    """The number of multiply-adds in the largest layer of a network's body, for a batch; infinite for a network with
-    convolutions.
+    """The number of multiply-adds for one batch in the largest layer of a network's embedders and middleware. It is
+    infinite for a network with convolutions.
 
     :param name: the network's name, for messages
     :param spaces: the agent's spaces
-    :raises CoachError: an input of the network does not exist
+    :raises CoachError: if an input of the network does not exist
     """
     if not network.input_embedders_parameters:
-        return 0.0  # values, which no layer computes
+        return 0.0  # a network of single values has no layers
     largest, widths = 0.0, []
     for input_name in embedded_names(network, name):
         given, embedder = NetworkInput.named(input_name, spaces, name), network.input_embedders_parameters[input_name]
@@ -104,10 +105,12 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
 
 
 def _through(layers: list, width: int) -> tuple[float, int]:
-    """Largest product of these layers for one row, and the width of the last. :param width: size of the input"""
+    """The largest number of multiply-adds of one layer for one row, and the size of the last layer's output.
+
+    :param width: the size of the input"""
     largest = 0.0
     for layer in layers:
-        if isinstance(layer, Layer):  # of a framework's own layers nothing is known
+        if isinstance(layer, Layer):  # the size of a framework's own layers is not known
             product, width = layer.multiply_adds(width)
             largest = max(largest, product)
     return largest, width
@@ -116,7 +119,7 @@ def _through(layers: list, width: int) -> tuple[float, int]:
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
     """The number of threads to use for one prediction of a network.
 
-    :param num_parameters: number of trained numbers of the network
+    :param num_parameters: number of trained parameters of the network
     """
     is_heavy = has_convolutions or num_parameters > HEAVY_NETWORK
     return min(ACTING_THREADS, os.cpu_count() or 1) if is_heavy else 1

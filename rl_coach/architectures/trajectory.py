@@ -1,9 +1,9 @@
-"""Parts of a network that reads trajectories as tokens (Chen et al. 2021, "Decision Transformer: reinforcement learning
-via sequence modeling", section 3).
+"""Embedders, middleware and head of a network that reads trajectories as tokens (Chen et al. 2021, "Decision
+Transformer: reinforcement learning via sequence modeling", section 3).
 
-A step has three tokens, in this order: return to go, state, action. An embedder for each input gives its share of all
-tokens [B, 3 K, width], and the network adds them. The features are the tokens of the states [B, K, width] after the
-transformer.
+A step has three tokens, in this order: return to go, state, action. Each embedder outputs an array for all tokens [B, 3
+K, width], with zeros for tokens of other inputs. The network adds these arrays. The features are the tokens of the
+states [B, K, width] after the transformer.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import optional, whole
 
 RETURN, STATE, ACTION = range(3)
-"""The tokens of a step."""
+"""The positions of a step's tokens."""
 TOKENS = 3
 
 
 class TokenEmbedder(InputEmbedder):
-    """A linear layer for the numbers [B, K, D] of each step: they are one of the step's tokens, or part of all of
-    them."""
+    """Embeds the numbers [B, K, D] of each step with a linear layer. The result is one of the step's tokens, or is
+    added to all of the step's tokens.
+    """
 
     parameters: TokenEmbedderParameters
 
@@ -43,19 +44,21 @@ class TokenEmbedder(InputEmbedder):
 
 
 class TimeEmbedder(TokenEmbedder):
-    """A trained vector for each time step [B, K, 1] of an episode. The last one serves all later steps too."""
+    """Embeds each time step [B, K, 1] of an episode as a trained vector. The last vector is also used for all later
+    steps.
+    """
 
     parameters: TimeEmbedderParameters
 
     def embed(self, layers: Layers, x: Any) -> Any:
         ops, count = layers.ops, self.parameters.max_timestep
-        # one-hot for whole numbers, so that the dense layer looks up a row
+        # a one-hot vector for each step, so that the dense layer looks up a row
         distance = ops.abs(ops.minimum(x, float(count - 1)) - layers.constant(np.arange(count)))
         return super().embed(layers, ops.maximum(1.0 - distance, 0.0))
 
 
 class TrajectoryMiddleware(TransformerMiddleware):
-    """A transformer over normalised tokens. The features are the states' tokens [B, K, width]."""
+    """A transformer over normalised tokens. The features are the tokens of the states [B, K, width]."""
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
         return super().__call__(layers, layers.layernorm(x), state)
@@ -114,7 +117,7 @@ class TimeEmbedderParameters(TokenEmbedderParameters):
 
 
 class TrajectoryMiddlewareParameters(TransformerMiddlewareParameters):
-    """Settings of the transformer over trajectories; the defaults are the paper's."""
+    """Settings of the transformer over trajectories. The defaults come from the paper."""
 
     def __init__(self, width: int = 128, heads: int = 1, blocks: int = 3, dropout_rate: float = 0.1):
         super().__init__(width, heads, blocks, dropout_rate)

@@ -1,5 +1,5 @@
-"""The largest step of a policy that keeps it within a limit of the policy that played (Schulman et al. 2015, "Trust
-region policy optimization")."""
+"""Updates of a policy with a limit on its divergence from the policy that acted (Schulman et al. 2015, "Trust region
+policy optimization")."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Callable
 from rl_coach.architectures.update import LossOf, SlopeOf, UpdateRule
 
 DIVERGENCE, IMPROVEMENT, SHARE = "KL Divergence", "Surrogate Improvement", "Trust Region Share"
-SMALLEST_RESIDUAL = 1e-10  # squared; below it conjugate gradients divide rounding errors by each other
-_TINY = 1e-20  # keeps a division by a curvature of 0 finite
+# squared norm; below this limit, conjugate gradients would divide rounding errors by rounding errors
+SMALLEST_RESIDUAL = 1e-10
+_TINY = 1e-20  # keeps the result finite if the curvature is 0
 
 
 def dot(ops: Any, one: list, other: list) -> Any:
@@ -39,7 +40,7 @@ def conjugate_gradients(
         solution = [x + length * p for x, p in zip(solution, conjugate)]
         residual = [r - length * i for r, i in zip(residual, image)]
         new_square = dot(ops, residual, residual)
-        # square is not 0 here, because is_left has stopped the loop before
+        # square is not 0 here: is_left would have stopped the loop
         conjugate = [r + new_square / square * p for r, p in zip(residual, conjugate)]
         return number + 1, solution, residual, conjugate, new_square
 
@@ -49,17 +50,17 @@ def conjugate_gradients(
 
 @dataclass(frozen=True)
 class TrustRegion:
-    """Moves a policy along the natural gradient of its loss as far as its divergence from the policy that played allows
-    (appendix C). See ``Move``.
+    """Moves a policy along the natural gradient of its loss, with a limit on the divergence from the policy that acted
+    (Schulman et al. 2015, appendix C). See ``Move``.
 
     The direction is x = F^-1 g. The Fisher matrix F is the second derivative of the divergence. The first tried step is
-    sqrt(2 limit / x F x) x. It is shortened until the divergence is at most the limit and the loss is smaller than
-    before. If no step is short enough, the policy does not change, bit for bit.
+    sqrt(2 limit / x F x) x. The step is shortened until the divergence is at most the limit and the loss is smaller
+    than before. If no tried step is short enough, the weights do not change.
 
-    :param divergence: a rule; its loss is the mean divergence of the policy from the policy that played
+    :param divergence: a rule with a loss that is the mean divergence of the policy from the policy that acted
     :param limit: delta, the largest divergence of an update, in nats
     :param iterations: number of iterations of conjugate gradients
-    :param damping: this multiple of the identity is added to F; a large number turns x towards g
+    :param damping: the identity matrix times this number is added to F. A large number turns x towards g
     :param shortening: the factor from one tried step to the next
     :param attempts: the largest number of tried steps
     """
@@ -86,23 +87,23 @@ class TrustRegion:
             tried = self.shortening ** ops.cast(number, "float32")
             reached = [w - tried * s for w, s in zip(weights, step)]
             found, gained = loss_of(self.divergence, reached), before - loss_of(rule, reached)
-            is_good = ops.logical_and(found <= self.limit, gained > 0.0)  # False where either is not a number
+            is_good = ops.logical_and(found <= self.limit, gained > 0.0)  # False if one of them is NaN
             chosen = [ops.where(is_good, one, ops.zeros_like(one)) for one in (tried, found, gained)]
             return number + 1, *chosen
 
         nothing = ops.zeros_like(before)
         start = (ops.convert_to_tensor(0), nothing, nothing, nothing)
         _, share, divergence, improvement = ops.while_loop(is_left, attempt, start)
-        # not w - 0 * s, because a step that is not finite would make that NaN
+        # not w - 0 * s, which is NaN if the step is not finite
         moved = [ops.where(share > 0.0, w - share * s, w) for w, s in zip(weights, step)]
         return moved, {DIVERGENCE: divergence, IMPROVEMENT: improvement, SHARE: share}
 
     def largest_step(
         self, ops: Any, weights: list, gradient: list, slope_of: SlopeOf, divergence: Callable[[list], Any]
     ) -> list:
-        """sqrt(2 limit / x F x) x, the step that reaches the limit if the divergence is quadratic.
+        """The step sqrt(2 limit / x F x) x, which reaches the limit if the divergence is quadratic.
 
-        :param divergence: computes the divergence of the policy with given weights from the policy that played
+        :param divergence: a function of weights that returns the divergence of the policy from the policy that acted
         """
 
         def product(vector: list) -> list:

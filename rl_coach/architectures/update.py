@@ -1,10 +1,11 @@
 """Learning, written once for all frameworks: from an algorithm's losses to new weights.
 
-An algorithm defines an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names
-of ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` return a list with a dict of outputs for
-each head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer,
-target networks. If one network learns from the new weights of another, the algorithm defines a rule for each ``Stage``
-of its update. A framework only supplies differentiation, loops and compilation (see ``learner.py``).
+An algorithm defines an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` are array
+operations with the names of ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` return a list
+with a dict of outputs for each head. ``TrainingStep`` turns the rule into a pure function of the networks' state, with
+gradients, clipping, optimizer and target networks. If one network learns from the new weights of another network, the
+algorithm defines a rule for each ``Stage`` of its update. A framework only supplies differentiation, loops and
+compilation (see ``learner.py``).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from rl_coach.utils import CoachError
 class Update:
     """The result of an update rule.
 
-    :param losses: a scalar for each network that learns; a network is only trained on its own loss
+    :param losses: a scalar for each network that learns. Each network is trained only with its own loss
     :param errors: [B], the TD error of each transition or a similar measure, for prioritized replay
     :param signals: scalars to log
-    :param values: further results by name: [n, ...], where n is B or a fixed share of it, as one row for each sequence
+    :param values: more results by name, each [n, ...]. n is B or a fixed share of B, such as the number of sequences
     """
 
     losses: dict[str, Any]
@@ -40,14 +41,15 @@ class Update:
 
 @dataclass
 class LearningBatch:
-    """A batch as update rules see it; all are tensors with leading dimension B.
+    """A batch for update rules. All tensors have the first dimension B.
 
-    :param states: observations by name; ``next_states`` as well
+    :param states: observations by name
+    :param next_states: observations after the step, by name
     :param actions: [B] int32 or [B, D] float32
     :param rewards: [B]
-    :param discounts: [B], the factor of a bootstrapped value: gamma^n after n steps, 0 if the transition terminated
-    :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
-    :param extra: further columns that the agent adds, by name
+    :param discounts: [B], the factor of a bootstrapped value: gamma^n after n steps, 0 if the episode has terminated
+    :param weights: [B], the weight of each transition in the loss; 0 for padding rows
+    :param extra: more columns by name, which the agent adds
     :param scalars: numbers that change from one update to the next, by name
     :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one sequence
     """
@@ -64,11 +66,10 @@ class LearningBatch:
 
 
 class NetworkView:
-    """A network within an update rule: its online and target weights bound to the network's function.
+    """A network in an update rule. Its methods compute outputs with the online weights or the target weights.
 
-    With ``output_embedding``, the outputs of the first head contain ``embedding``, the output of the body. No gradient
-    flows from one call to the next: a later call sees the buffers of an earlier call, such as running statistics, as
-    constants.
+    With ``output_embedding``, the outputs of the first head contain ``embedding``, the output of the middleware.
+    Buffers such as running statistics pass from one call to the next call, but without a gradient.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class NetworkView:
     def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
         """The outputs of the online network.
 
-        :param states: [B, ...] by name; they may include the recurrent state before each sequence, in the first row of
+        :param states: [B, ...] by name. They may include the recurrent state before each sequence, in the first row of
             the sequence
         """
         first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
@@ -94,16 +95,16 @@ class NetworkView:
 
     @property
     def recurrent_names(self) -> list[str]:
-        """The names of the parts of a recurrent network's state."""
+        """The names of the parts of the recurrent state; empty if there is none."""
         return list(self._function.recurrent_sizes)
 
     def unroll(
         self, states: dict[str, Any], recurrent: dict[str, Any], training: bool = True
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The outputs of the online network for sequences of equal lengths, and its state after each sequence.
+        """The outputs of the online network for N sequences of T steps, and the recurrent state after each sequence.
 
-        :param states: [N * T, ...] by name, the steps of a sequence next to each other
-        :param recurrent: [N, size] for each part of the state, the state before each sequence
+        :param states: [N * T, ...] by name; the steps of a sequence are next to each other
+        :param recurrent: the recurrent state before each sequence, [N, size] by name
         """
         inputs = {**states, **recurrent}
         outputs, after, buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
@@ -111,22 +112,21 @@ class NetworkView:
         return outputs, after
 
     def step(self, states: dict[str, Any], recurrent: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The outputs of the online network in its acting form, and its state after the step. The buffers do not
+        """The outputs of the online network as in acting, and the recurrent state after the step. The buffers do not
         change.
 
-        :param states: [B, ...] by name, a step of each of B sequences
-        :param recurrent: [B, size] for each part of the state, the state before the step; empty for a network without a
-            state
+        :param states: [B, ...] by name, one step of each of B sequences
+        :param recurrent: the recurrent state before the step, [B, size] by name; empty for none
         """
         inputs = {**states, **recurrent}
-        # the acting form of an LSTM takes one step, and normalisation uses its running statistics
+        # as in acting: each row is one step of an LSTM, and batch normalisation uses its running statistics
         outputs, after, _ = self._function(
             self._weights, self.buffers, inputs, False, single_step=True, draws_noise=True
         )
         return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
-        """The outputs of the target network; no gradient reaches it."""
+        """The outputs of the target network. No gradient reaches the target network."""
         return self.unroll_target(states, {})[0]
 
     def unroll_target(
@@ -134,8 +134,8 @@ class NetworkView:
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The same as ``unroll``, for the target network."""
         weights, own_buffers = self._target_state()
-        # its NoisyNet noise is new at each update too, and independent (Fortunato et al. 2018, section 3.3): all noise
-        # comes from one stream
+        # the target network needs new NoisyNet noise in each update, independent of the online network's noise
+        # (Fortunato et al. 2018, section 3.3): both draw from one stream
         buffers = self._function.with_random_state(own_buffers, self.buffers)
         outputs, state, after = self._function(weights, buffers, {**states, **recurrent}, False, draws_noise=True)
         self.buffers = self._function.with_random_state(self.buffers, after)
@@ -143,26 +143,26 @@ class NetworkView:
 
     @property
     def parts(self) -> NetworkParts:
-        """The parts of the network that learns."""
+        """The parts of the online network, for calls of single parts."""
         return self._function.in_parts(self._weights)
 
     @property
     def constant_parts(self) -> NetworkParts:
-        """The same as ``parts``; no gradient reaches the weights."""
+        """The same as ``parts``, but no gradient reaches the weights."""
         return self._function.in_parts([self._ops.stop_gradient(weight) for weight in self._weights])
 
     @property
     def target_parts(self) -> NetworkParts:
-        """The parts of the target network; no gradient reaches the weights."""
+        """The parts of the target network. No gradient reaches the weights."""
         return self._function.in_parts(self._target_state()[0])
 
     def _target_state(self) -> tuple[list, list]:
         if self._target is None:
-            raise CoachError("this network has no target network: set create_target_network")
+            raise CoachError("this network has no target network: set create_target_network to True")
         return self._target
 
     def keep(self, **values: Any) -> None:
-        """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""
+        """Replace values that are not trained, by name; see ``ValuesParameters``."""
         names = self._function.kept_names
         if unknown := sorted(set(values) - set(names)):
             raise CoachError(f"there is no kept value '{unknown[0]}': name it in ValuesParameters(kept=...)")
@@ -172,15 +172,15 @@ class NetworkView:
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
 LossOf = Callable[[UpdateRule, list], Any]
-"""The loss that a rule gives for a network with given weights, all else unchanged; without l2 regularisation."""
+"""A function of a rule and of a network's weights: the network's loss without L2 regularisation."""
 SlopeOf = Callable[[Callable[[list], Any], list], list]
-"""The gradient of a function of a network's weights, which gives a scalar, at given weights; it may be nested."""
+"""The gradient at given weights of a function that maps a network's weights to a scalar. Calls may be nested."""
 
 
 class Move(Protocol):
     """A custom update of the only network of a stage, instead of gradient clipping and the optimizer.
 
-    :ivar signal_names: the names of the scalars that it returns for each update
+    :ivar signal_names: the names of the scalars that a call returns
     """
 
     @property
@@ -189,26 +189,26 @@ class Move(Protocol):
     def __call__(
         self, ops: Any, rule: UpdateRule, weights: list, gradient: list, loss_of: LossOf, slope_of: SlopeOf
     ) -> tuple[list, dict[str, Any]]:
-        """The new weights, and a scalar for each of ``signal_names``.
+        """Compute the new weights, and a scalar for each of ``signal_names``.
 
-        :param rule: the stage's
-        :param gradient: of its loss at ``weights``
+        :param rule: the update rule of the stage
+        :param gradient: the gradient of the rule's loss at ``weights``
         """
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of an update. The next stage is computed with the new weights of this stage.
+    """A part of an update. The next stage uses the new weights of this stage.
 
-    For example, TD3 has a stage for the critic, and a stage for the actor, which maximizes the new critic.
+    For example, TD3 has a stage for the critic and then a stage for the actor, which maximizes the new critic.
 
     :param networks: the networks that learn in this stage; the rule must return a loss for each
     :param rule: computes the losses of this stage
     :param gradient_sums: pairs (signal, network); the signal logs the sum of the absolute values of all gradients of
         the network before clipping, and 0 if an update leaves the network out
     :param move: a custom update of the stage's only network, which must learn in each update; None for the optimizer
-    :param shared_convolutions: two networks; after each update, the convolutions of the first are copied to the second
-        and to the target of the first
+    :param shared_convolutions: names of two networks. After each update, the convolutions of the first network are
+        copied to the second network and to the target of the first network
     """
 
     networks: tuple[str, ...]
@@ -222,7 +222,7 @@ Stages = tuple[Stage, ...]
 
 
 def stages_of(rule: UpdateRule | Stages, networks: Iterable[str]) -> Stages:
-    """The stages of an update. A single rule is one stage that teaches all networks."""
+    """The stages of an update. A single rule becomes one stage in which all networks learn."""
     return rule if isinstance(rule, tuple) else (Stage(tuple(networks), rule),)
 
 
@@ -230,12 +230,14 @@ def assert_rank(rank: int, **columns: Any) -> None:
     """Check that columns have ``rank`` dimensions. The check runs when a step is traced, so it costs no time in
     training.
 
-    :param columns: the columns by their names in the message, such as ``rewards=batch.rewards``
-    :raises CoachError: a column has another rank, or the batch lacks it
+    :param columns: the columns by name, such as ``rewards=batch.rewards``; the error message contains the name
+    :raises CoachError: if a column has another rank, or is missing in the batch
     """
     for name, column in columns.items():
         if column is None:
-            raise CoachError(f"the update rule needs '{name}', which the batch lacks: add it in learning_columns")
+            raise CoachError(
+                f"the update rule needs '{name}', but the batch does not have it: add it in learning_columns"
+            )
         if len(column.shape) != rank:
             raise CoachError(
                 f"'{name}' has shape {tuple(column.shape)}, and the update rule takes {rank} dimensions: "
@@ -244,52 +246,52 @@ def assert_rank(rank: int, **columns: Any) -> None:
 
 
 def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:
-    """The weighted mean of ``values`` [B]: sum(w x) divided by the number of rows with a weight above 0. Importance
-    weights do not change the divisor.
+    """The weighted mean of ``values`` [B]: sum(w x) divided by the number of rows with a weight above 0.
 
-    Padding rows have weight 0.
+    So importance weights do not change the divisor, and padding rows (weight 0) do not count.
     """
     rows = ops.sum(ops.cast(weights > 0, "float32"))
-    # a batch that is all padding has the mean 0, not NaN
+    # a batch of padding rows only has the mean 0, not NaN
     return ops.sum(values * weights) / ops.maximum(rows, 1.0)
 
 
 def huber(ops: Any, errors: Any) -> Any:
-    """Squared within 1 and linear beyond: x^2 / 2 or |x| - 1/2 (Huber 1964)."""
+    """The Huber loss (Huber 1964): x^2 / 2 if |x| <= 1, else |x| - 1/2."""
     size = ops.abs(errors)
     return ops.where(size < 1.0, 0.5 * errors * errors, size - 0.5)
 
 
 def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
-    """[N], of the logits [N, K] with the targets [N, K], which are constants."""
+    """[N], the cross entropy of logits [N, K] and target probabilities [N, K]. The targets get no gradient."""
     return -ops.sum(ops.stop_gradient(targets) * ops.log_softmax(logits), axis=-1)
 
 
 def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
-    """[N], of the probabilities sigmoid(logits [N]) with the targets [N] from 0 to 1."""
+    """[N], the cross entropy of the probabilities sigmoid(logits) and the targets from 0 to 1."""
     return ops.softplus(logits) - targets * logits
 
 
 def select(ops: Any, values: Any, actions: Any) -> Any:
-    """values[b, actions[b]]: [B, A] and [B] give [B]."""
+    """values[b, actions[b]] for each row b: values [B, A] and actions [B] give [B]."""
     return ops.sum(values * ops.one_hot(actions, values.shape[-1], dtype="float32"), axis=-1)
 
 
 def select_rows(ops: Any, values: Any, actions: Any) -> Any:
-    """values[b, actions[b], :]: [B, A, N] and [B] give [B, N]."""
+    """values[b, actions[b], :] for each row b: values [B, A, N] and actions [B] give [B, N]."""
     return ops.sum(values * ops.one_hot(actions, values.shape[1], dtype="float32")[:, :, None], axis=1)
 
 
 def weighted_sum(ops: Any, values: Any, weights: Any) -> Any:
-    """The sum of ``values`` [B], each times its weight."""
+    """The sum of ``values`` [B] times ``weights`` [B]."""
     return ops.sum(values * weights)
 
 
 class Optimizer:
-    """Gradient descent on a list of weights.
+    """An optimizer: computes new weights from a list of weights and their gradients.
 
-    ``slots`` is a list of lists with the shapes of the weights. The host computes ``scalars`` for each update, so that
-    schedules and bias corrections take no time in the compiled step.
+    ``slots`` is the state of the optimizer, such as Adam's two means: lists of arrays with the shapes of the weights.
+    Python code computes ``scalars`` before each update, so that schedules and bias corrections take no time in the
+    compiled step.
 
     :param parameters: the network's parameters
     """
@@ -304,8 +306,9 @@ class Optimizer:
         self.parameters = parameters
 
     def scalars(self, update: int, training_step: int | None = None) -> list[float]:
-        """Learning rate and the two bias corrections of update number ``update``, from 1 on.
+        """The learning rate and the two bias corrections of one update.
 
+        :param update: the number of the update, from 1 on
         :param training_step: the number of the training step of this update, from 0 on; None if each update is a
             training step
         """
@@ -326,18 +329,19 @@ class Optimizer:
         return rows
 
     def bias_corrections(self, ops: Any, updates: Any) -> Any:
-        """[..., 2], 1 / (1 - beta^n) for both betas, for updates with the numbers n [...], from 1 on.
+        """[..., 2], the bias corrections 1 / (1 - beta^n) for both betas.
 
+        :param updates: [...], the numbers n of the updates, from 1 on
         :param ops: NumPy, or array operations with the names of ``keras.ops``
         """
         betas = self.parameters.adam_optimizer_beta1, self.parameters.adam_optimizer_beta2
-        # 1 - 0.999 has four digits in 32 bits
-        # a beta of 0 needs no correction: expm1(-inf) is -1
+        # in float32, 1 - 0.999 has only four correct digits
+        # with a beta of 0, expm1(-inf) is -1, so the correction is 1
         logs = [math.log(beta) if beta else -math.inf for beta in betas]
         return ops.stack([-1 / ops.expm1(updates * log) for log in logs], axis=-1)
 
     def learning_rate(self, training_step: int) -> float:
-        """The step size in a training step, from 0 on."""
+        """The learning rate in a training step. :param training_step: the number of the step, from 0 on"""
         p = self.parameters
         rate: Any = p.learning_rate
         if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
@@ -345,11 +349,11 @@ class Optimizer:
         return float(rate.value_at(training_step)) if hasattr(rate, "value_at") else rate
 
     def __call__(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
-        """The new weights and slots."""
+        """Compute the new weights and slots."""
         return self._apply(ops, weights, gradients, slots, scalars)
 
     def _adam(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
-        """Kingma & Ba 2015, algorithm 1."""
+        """Adam (Kingma & Ba 2015, algorithm 1)."""
         p = self.parameters
         b1, b2, epsilon = p.adam_optimizer_beta1, p.adam_optimizer_beta2, p.optimizer_epsilon
         rate, first_correction, second_correction = scalars[0], scalars[1], scalars[2]
@@ -362,7 +366,7 @@ class Optimizer:
         return weights, [means, squares]
 
     def _laprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
-        """Ziyin et al. 2020, algorithm 1: Adam with the division before the mean."""
+        """LaProp (Ziyin et al. 2020, algorithm 1): Adam, but the gradient is divided before the mean is taken."""
         p = self.parameters
         b1, b2, epsilon = p.adam_optimizer_beta1, p.adam_optimizer_beta2, p.optimizer_epsilon
         rate, first_correction, second_correction = scalars[0], scalars[1], scalars[2]
@@ -374,7 +378,7 @@ class Optimizer:
         return [w - rate * first_correction * m for w, m in zip(weights, means)], [means, squares]
 
     def _rmsprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
-        """Tieleman & Hinton 2012, lecture 6.5; epsilon inside the root, as in TensorFlow."""
+        """RMSProp (Tieleman & Hinton 2012, lecture 6.5), with epsilon inside the root, as in TensorFlow."""
         decay, epsilon = self.parameters.rms_prop_optimizer_decay, self.parameters.optimizer_epsilon
         squares = [decay * v + (1 - decay) * g * g for v, g in zip(slots[0], gradients)]
         weights = [w - scalars[0] * g / ops.sqrt(v + epsilon) for w, g, v in zip(weights, gradients, squares)]
@@ -384,15 +388,15 @@ class Optimizer:
         return [w - scalars[0] * g for w, g in zip(weights, gradients)], []
 
 
-_COLUMNS = 128  # numbers that XLA adds up side by side
+_COLUMNS = 128  # number of columns that XLA adds in parallel
 
 
 def sum_of_squares(ops: Any, array: Any) -> Any:
-    """The sum of an array's squares.
+    """The sum of the squares of an array.
 
-    The sum is made in two steps. XLA adds all numbers of an array one after the other (140 us for 256 x 512 on
-    TensorFlow), but it adds 128 columns in parallel (too fast to measure). The absolute value changes no number;
-    without it, XLA would merge the two sums.
+    The sum has two steps, first over 128 columns. XLA adds all numbers of an array one after the other (140 us for 256
+    x 512 on TensorFlow), but columns in parallel (too fast to measure). The absolute value between the two steps
+    changes no number, but prevents XLA from merging them.
     """
     squares = array * array
     if len(array.shape) > 1:
@@ -403,7 +407,7 @@ def sum_of_squares(ops: Any, array: Any) -> Any:
 
 
 def global_norm(ops: Any, gradients: list) -> Any:
-    """The Euclidean norm of all gradients together."""
+    """The Euclidean norm of all gradients as one vector."""
     return ops.sqrt(sum(sum_of_squares(ops, g) for g in gradients))
 
 
@@ -412,11 +416,12 @@ def sum_of_sizes(ops: Any, gradients: list) -> Any:
     return sum(ops.sum(ops.abs(gradient)) for gradient in gradients)
 
 
-_LEAST_NORM = 1e-3  # of a variable, so that weights of zero can learn (Brock et al. 2021, section 4.1)
+# the least norm of a weight array, so that weights of zero can learn (Brock et al. 2021, section 4.1)
+_LEAST_NORM = 1e-3
 
 
 def clip(ops: Any, gradients: list, weights: list, parameters: NetworkParameters) -> list:
-    """The gradients within ``clip_gradients``, by the method that the parameters name."""
+    """Clip the gradients to ``parameters.clip_gradients`` with the method that the parameters select."""
     limit = parameters.clip_gradients
     if limit is None or limit == 0:
         return gradients
@@ -441,18 +446,18 @@ def clips_each_variable(parameters: NetworkParameters) -> bool:
 
 
 def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
-    # 1 for all norms up to the limit, so a norm of 0 is never a divisor
+    # the factor is 1 for all norms up to the limit, so no division by a norm of 0
     return limit / ops.maximum(norm, limit)
 
 
 class TrainingStep:
-    """An update of all networks of an agent as a pure function of their state.
+    """The parts of an update of an agent's networks, as pure functions of the networks' state.
 
-    The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the slots of the
-    optimizer, flattened to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.
+    The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the slots of the optimizer
+    in one list) and, if there is a target network, ``target_weights`` and ``target_buffers``.
 
     :param networks: the networks' functions by name
-    :param parameters: their parameters by name
+    :param parameters: the networks' parameters by name
     :param rule: the algorithm's update rule, or the stages of its update
     """
 
@@ -467,7 +472,8 @@ class TrainingStep:
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """The loss of each network with l2 regularisation, the rule's update, and the new buffers of the networks.
+        """Call a rule. Return the loss of each network with L2 regularisation, the rule's ``Update``, and the new
+        buffers.
 
         :param rule: the rule of a stage
         """
@@ -479,7 +485,7 @@ class TrainingStep:
     def views(
         self, ops: Any, weights: dict[str, list], state: dict[str, dict], sequence_length: int | None = None
     ) -> dict[str, NetworkView]:
-        """The networks as rules see them.
+        """The networks as arguments of update rules.
 
         :param weights: the weights of each network; they may differ from the weights in ``state``
         """
@@ -491,9 +497,9 @@ class TrainingStep:
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
-        """The state after the gradients are clipped and applied, and each network's gradient norm before clipping.
+        """Clip and apply gradients. Return the new state, and the gradient norm of each network before clipping.
 
-        :param gradients: the gradients of the networks that learn; in other networks, only the buffers change
+        :param gradients: the gradients of the networks that learn. In other networks, only the buffers change
         """
         new_state, norms = {}, {}
         for name, old in state.items():
@@ -511,7 +517,9 @@ class TrainingStep:
         return new_state, norms
 
     def _with_unit_columns(self, ops: Any, name: str, weights: list) -> list:
-        """The weights with those columns divided by their norms that layers keep at norm 1."""
+        """The weights of a network, after the columns of norm 1 (see ``Layers.unit_dense``) are divided by their
+        norms.
+        """
         unit = self.networks[name].unit_columns
         if not unit:
             return weights
@@ -521,24 +529,24 @@ class TrainingStep:
         ]
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
-        """The new state with the old values, bit for bit, of networks that an update leaves out. Random generators keep
-        their new state.
+        """Restore the exact old values of networks that an update leaves out. Only random generators keep their new
+        state.
 
-        :param old: the state before a stage; ``new`` is the state after it
+        :param old: the state before a stage; ``new`` is the state after the stage
         :param learning: a scalar for each network, above 0 if it learns
         """
         kept = dict(new)
         for name, learns in learning.items():
             before, after = old[name], new[name]
             weights, slots = (self.choose(ops, learns, after[g], before[g]) for g in ("weights", "slots"))
-            # generators move on, so that the next update does not draw the same noise again
+            # random generators keep the new state, so that the next update does not draw the same noise again
             held = self.networks[name].with_random_state(before["buffers"], after["buffers"])
             buffers = self.choose(ops, learns, after["buffers"], held)
             kept[name] = {**after, "weights": weights, "slots": slots, "buffers": buffers}
         return kept
 
     def keep_targets(self, ops: Any, old: dict, new: dict, moving: dict[str, Any]) -> dict:
-        """The new state with the old targets of networks with the scalar 0 in ``moving``."""
+        """Restore the old target networks where the scalar in ``moving`` is 0."""
         groups = ("target_weights", "target_buffers")
         chosen = {
             name: {group: self.choose(ops, moves, new[name][group], old[name][group]) for group in groups}
@@ -548,27 +556,27 @@ class TrainingStep:
 
     @staticmethod
     def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
-        """``these`` arrays where the scalar is above 0, elsewhere the ``others``."""
+        """The arrays ``these`` if the scalar ``condition`` is above 0, else the arrays ``others``."""
         # not a product with 0 or 1, because 0 * NaN is NaN
         return [one if one is other else ops.where(condition > 0, one, other) for one, other in zip(these, others)]
 
     @staticmethod
     def update_targets(state: dict, rates: dict[str, Any]) -> dict:
-        """The state after the targets of the networks named in ``rates`` moved towards the online weights.
+        """Move the target networks of the networks in ``rates`` towards the online weights.
 
         The new target is target + rate * (online - target) (Lillicrap et al. 2016, section 3). A rate of 1 copies the
-        weights.
+        online weights.
         """
         moved = dict(state)
         for name, rate in rates.items():
             old = state[name]
-            # target + (online - target) is not exactly online in floating point
+            # with a rate of 1, target + (online - target) would not be exactly online in floating point
             mixed = [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])] if rate != 1 else None
             moved[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
         return moved
 
     def share_convolutions(self, state: dict, stages: Stages) -> dict:
-        """The state after the copies of ``Stage.shared_convolutions``."""
+        """Copy convolutions between networks, as ``Stage.shared_convolutions`` defines."""
         shared = dict(state)
         for source, other in (stage.shared_convolutions for stage in stages if stage.shared_convolutions):
             newest = [shared[source]["weights"][index] for index in self.networks[source].convolution_weights]

@@ -1,5 +1,7 @@
-"""Values of an algorithm that are not part of a network or the memory, such as SAC's temperature. A network without
-inputs holds them, so the compiled step trains them and checkpoints store them on each framework.
+"""Values of an algorithm that belong neither to a network nor to the memory, such as SAC's temperature.
+
+A network without inputs stores these values. So compiled steps train them, and checkpoints contain them, on each
+framework.
 """
 
 from __future__ import annotations
@@ -14,15 +16,14 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class ValuesParameters(NetworkParameters):
-    """Settings of values. An agent lists them in its ``network_wrappers``, together with its networks.
+    """Settings of values. An agent adds these parameters to its ``network_wrappers``, like the parameters of a network.
 
-    In the update rule, ``networks[name].online({})[0]`` returns all values by name, ``Update.losses[name]`` trains the
-    trained values, and ``networks[name].keep(mean=...)`` replaces the others.
+    In the update rule, ``networks[name].online({})[0]`` returns all values by name. ``Update.losses[name]`` is the loss
+    of the trained values. ``networks[name].keep(mean=...)`` replaces the other values.
 
-    :param trained: initial values, such as ``{'log_temperature': 0.0}``; the optimizer trains them on this network's
-        loss
-    :param kept: initial values of the numbers that the rule replaces itself, such as running statistics
-    :param settings: settings of the optimizer, as for each network
+    :param trained: initial values that the optimizer trains, such as ``{'log_temperature': 0.0}``
+    :param kept: initial values that the update rule replaces itself, such as running statistics
+    :param settings: settings of the optimizer, the same as in ``NetworkParameters``
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ValuesParameters(NetworkParameters):
 
 
 class ValuesFunction(NetworkFunction):
-    """Values as a network: no inputs, and one head with the values as outputs."""
+    """Values as a network without inputs. Its only head outputs the values."""
 
     parameters: ValuesParameters
 

@@ -1,9 +1,9 @@
 """Parts of a world model with categorical states (Hafner et al. 2023, "Mastering diverse domains through world
 models").
 
-A recurrent state-space model is one network: the embedders encode the observation, the middleware is the sequence model
-and the posterior, and the heads read ``features``: the deterministic state, the sampled categories and the
-probabilities that they were drawn from.
+A recurrent state-space model is one network. The embedders encode the observation. The middleware is the sequence model
+and the posterior. Its features are the deterministic state, the sampled categories, and the probabilities of these
+categories. The heads predict from these features.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ FILTERS, SHRINKING = (2, 3, 4, 4), 16
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A size of a world model; the defaults are the smallest size of the paper.
+    """The size of a world model. The defaults are the smallest size of the paper.
 
-    :param deter: numbers of the deterministic state
+    :param deter: size of the deterministic state
     :param hidden: units of the layers of the sequence model
-    :param classes: categories of each of the 32 variables
-    :param units: of the layers of encoder, decoder and heads
-    :param depth: the convolutions have 2, 3, 4 and 4 times as many filters
+    :param classes: number of categories of each of the 32 variables
+    :param units: units of the layers of encoder, decoder and heads
+    :param depth: the four convolutions have 2, 3, 4 and 4 times this number of filters
     """
 
     deter: int = 512
@@ -52,12 +52,12 @@ class ModelSize:
 
     @property
     def stoch(self) -> int:
-        """Numbers of the categorical state."""
+        """The size of the categorical state."""
         return VARIABLES * self.classes
 
     @property
     def latent(self) -> int:
-        """Numbers of the whole state."""
+        """The size of the whole state, deterministic and categorical."""
         return self.deter + self.stoch
 
 
@@ -65,30 +65,31 @@ SIZES = {
     f"size{millions}m": ModelSize(128 * depth, 16 * depth, depth, 16 * depth, depth)
     for millions, depth in {1: 4, 12: 16, 25: 24, 50: 32, 100: 48, 200: 64, 400: 96}.items()
 }
-"""The sizes of the paper and of its published code, by their millions of parameters."""
+"""The sizes of the paper and of its published code. The names contain the number of parameters in millions."""
 _SIZE = instance(ModelSize, "a ModelSize")
 
 
 def symlog(ops: Any, x: Any) -> Any:
-    """sign(x) ln(|x| + 1), which keeps large numbers small (equation 9)."""
+    """sign(x) ln(|x| + 1), which makes large numbers small (equation 9)."""
     return ops.sign(x) * ops.log(ops.abs(x) + 1.0)
 
 
 def unimixed(ops: Any, logits: Any) -> Any:
-    """[..., C], the softmax with a share of 1 % of the uniform distribution."""
+    """[..., C], 99 % of the softmax plus 1 % of the uniform distribution."""
     return (1.0 - UNIMIX) * ops.softmax(logits) + UNIMIX / logits.shape[-1]
 
 
 def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
-    """One-hot categories [B, V, C], drawn by the inverse of the cumulative distribution; the gradient passes straight
-    through to the probabilities.
+    """Draw categories by the inverse of the cumulative distribution. Return them one-hot, [B, V, C].
+
+    The gradient passes straight through to the probabilities.
 
     :param probabilities: [B, V, C]
-    :param uniform: [B, V] from 0 to 1; 0 takes the most probable category
+    :param uniform: [B, V], random numbers from 0 to 1; 0 selects the most probable category
     """
     variables, classes = probabilities.shape[1:]
     u = ops.reshape(uniform, (-1, variables, 1))
-    # the last sum is left out: rounding may leave it below u, and no category would be drawn
+    # without the last sum: it may be rounded below u, and then no category would be drawn
     is_above = ops.cast(u >= ops.cumsum(probabilities, axis=-1)[:, :, : classes - 1], "float32")
     edge = ops.zeros_like(probabilities[:, :, :1])
     drawn = ops.concatenate([edge + 1.0, is_above], axis=-1) - ops.concatenate([is_above, edge], axis=-1)
@@ -114,7 +115,9 @@ def _activated(layers: Layers, x: Any) -> Any:
 
 
 class ModelEmbedder(InputEmbedder):
-    """Embeds a vector with ``symlog`` and three layers, an image with four convolutions: its sides / ``SHRINKING``."""
+    """Embeds a vector with ``symlog`` and three layers, or an image with four convolutions, which divide height and
+    width by ``SHRINKING``.
+    """
 
     parameters: ModelEmbedderParameters
 
@@ -133,8 +136,9 @@ class ModelEmbedder(InputEmbedder):
 class StateSpaceMiddleware(Middleware):
     """A step of the recurrent state-space model with a block-diagonal GRU.
 
-    The state before it is the state of the step before, the action after that step (``last_action``, encoded), and the
-    uniform numbers that the categories are drawn with (``noise``; zeros take the most probable ones).
+    The recurrent state consists of the model's last state (``deter`` and ``stoch``), the encoded action after it
+    (``last_action``), and uniform random numbers for drawing the categories (``noise``; zeros select the most probable
+    categories).
     """
 
     def __init__(self, parameters: Any):
@@ -152,7 +156,7 @@ class StateSpaceMiddleware(Middleware):
         probabilities = unimixed(ops, logits)
         stoch = ops.reshape(sampled(ops, probabilities, state["noise"]), (-1, size.stoch))
         features = ops.concatenate([deter, stoch, ops.reshape(probabilities, (-1, size.stoch))], axis=-1)
-        # times 1: an output of a Keras model cannot be its input
+        # times 1, because a Keras model cannot return an input itself as an output
         return features, {
             "deter": deter,
             "stoch": stoch,
@@ -179,7 +183,7 @@ class StateSpaceMiddleware(Middleware):
 
 
 class ModelHead(Head):
-    """Base of the heads that read a latent state through ``num_layers`` hidden layers."""
+    """Base class of heads that predict from the latent state with ``num_layers`` hidden layers."""
 
     num_layers = 1
 
@@ -191,12 +195,12 @@ class ModelHead(Head):
 
     @staticmethod
     def _scaled(layers: Layers, x: Any, units: int, scale: float) -> Any:
-        """An output layer with weights that start small."""
+        """An output layer with small initial weights. :param scale: factor of these weights"""
         return layers.dense(x, units, FanInNormal(layers.rng, scale) if scale else Constant(0.0))
 
 
 class PriorHead(ModelHead):
-    """``probabilities_of_state`` [B, 32, C] of the categories, from the deterministic state alone."""
+    """``probabilities_of_state`` [B, 32, C]: the probabilities of the categories, from the deterministic state only."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         size = self.parameters.size
@@ -206,7 +210,9 @@ class PriorHead(ModelHead):
 
 
 class DecoderHead(ModelHead):
-    """Each observation by name, [B, ...]: an image with pixels from 0 to 1, the ``symlog`` of anything else."""
+    """The decoded observations [B, ...] by name: images with pixels from 0 to 1, and the ``symlog`` of other
+    observations.
+    """
 
     num_layers = 3
 
@@ -222,7 +228,7 @@ class DecoderHead(ModelHead):
         return outputs
 
     def _image(self, layers: Layers, features: Any, shape: tuple[int, ...]) -> Any:
-        """[B, *shape], through four convolutions that each follow a doubling of the sides."""
+        """The decoded image [B, *shape]. Height and width are doubled before each of the four convolutions."""
         size, ops = self.parameters.size, layers.ops
         *fewer, filters = (size.depth * factor for factor in FILTERS)
         height, width = shape[0] // SHRINKING, shape[1] // SHRINKING
@@ -240,18 +246,19 @@ class DecoderHead(ModelHead):
 
 
 class OutcomeHead(ModelHead):
-    """``reward_logits`` [B, 255] of the reward on the way to the state, and ``continue_logits`` [B]: of the discount, 0
-    where the episode has terminated. Each has a layer of its own."""
+    """``reward_logits`` [B, 255]: logits of the reward of the step that led to the state; ``continue_logits`` [B]:
+    logits of the discount, which is 0 if the episode has terminated. The two outputs share no layers.
+    """
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        # weights of 0: an untrained model must not invent rewards
+        # initial weights of 0, so that an untrained model does not predict rewards
         rewards = self._scaled(layers, self._hidden(layers, features), RETURN_BINS, 0.0)
         continues = layers.dense(self._hidden(layers, features), 1)
         return {"reward_logits": rewards, "continue_logits": layers.ops.squeeze(continues, axis=-1)}
 
 
 class ReturnHead(ModelHead):
-    """``return_logits`` [B, 255] of the return from the state on."""
+    """``return_logits`` [B, 255]: logits of the return from the state on."""
 
     num_layers = 3
 
@@ -260,8 +267,9 @@ class ReturnHead(ModelHead):
 
 
 class ModelPolicyHead(ModelHead):
-    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]; or ``mean`` [B, A] within the bounds of continuous
-    actions, and ``standard_deviation`` [B, A], from 0.1 to 1 times half their range."""
+    """A policy. Discrete actions: ``probabilities`` and ``log_probabilities`` [B, A]. Continuous actions: ``mean`` [B,
+    A] within the bounds, and ``standard_deviation`` [B, A] from 0.1 to 1 times half the range between the bounds.
+    """
 
     public = ("probabilities", "mean", "standard_deviation")
     num_layers = 3
@@ -278,7 +286,7 @@ class ModelPolicyHead(ModelHead):
 
 
 class ModelEmbedderParameters(InputEmbedderParameters):
-    """Settings of the encoder of one observation. :ivar size: the agent sets it"""
+    """Settings of the encoder of one observation. :ivar size: the size of the model, set by the agent"""
 
     constraints = {"size": _SIZE}
 
@@ -294,8 +302,9 @@ class ModelEmbedderParameters(InputEmbedderParameters):
 class StateSpaceMiddlewareParameters(MiddlewareParameters):
     """Settings of the recurrent state-space model.
 
-    :ivar size: the agent sets it, and ``num_actions``: of discrete actions, or the elements of a continuous one
-    :ivar sequence_length: steps of each sequence that the model learns from
+    :ivar size: the size of the model, set by the agent
+    :ivar num_actions: number of discrete actions or of elements of a continuous action, set by the agent
+    :ivar sequence_length: number of steps in each sequence from which the model learns
     :ivar burn_in: always 0
     """
 
@@ -310,10 +319,10 @@ class StateSpaceMiddlewareParameters(MiddlewareParameters):
 
 
 class ModelHeadParameters(HeadParameters):
-    """Settings of a head that reads a latent state.
+    """Settings of a head that predicts from the latent state.
 
-    :param head: its class
-    :ivar size: the agent sets it
+    :param head: the class of the head
+    :ivar size: the size of the model, set by the agent
     """
 
     constraints = {"size": _SIZE}

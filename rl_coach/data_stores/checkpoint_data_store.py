@@ -1,4 +1,4 @@
-"""Base of the data stores that store policies as checkpoints in a directory."""
+"""Base class of the data stores that store policies as checkpoints in a directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE = 0.2  # seconds between two checks for a checkpoint
 class CheckpointDataStore(DataStore):
     """A data store for the trainer's checkpoints in the local directory ``params.checkpoint_dir``."""
 
-    params: Any  # of any class with a checkpoint_dir
+    params: Any  # parameters of any class with a checkpoint_dir
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -29,18 +29,18 @@ class CheckpointDataStore(DataStore):
         return os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value))
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Save a checkpoint of a graph, and copy it to the store."""
+        """Save a checkpoint of a graph, and copy the checkpoint to the store."""
         graph_manager.save_checkpoint()
         self.save_to_store()
 
     def load_policy(  # type: ignore[override]  # the order of Coach 1.0.1
         self, graph_manager: Any, require_new_policy: bool = True, timeout: float | None = None
     ) -> None:
-        """Give a graph the newest checkpoint in the store.
+        """Restore the newest checkpoint of the store into a graph.
 
-        :param require_new_policy: wait for a checkpoint that this object has not loaded before
-        :param timeout: seconds to wait; None waits without end
-        :raises CoachError: no checkpoint was stored within the time, or no more checkpoints follow
+        :param require_new_policy: True to wait for a checkpoint that this object has not loaded before
+        :param timeout: seconds to wait; None for no limit
+        :raises CoachError: if no checkpoint was stored within this time, or if the trainer has finished
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -67,6 +67,6 @@ class CheckpointDataStore(DataStore):
     def _check_wait(self, deadline: float | None) -> None:
         where = f"'{self.params.checkpoint_dir}'"
         if os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value)):
-            raise CoachError(f"there will be no new policy in {where}: its trainer has finished")
+            raise CoachError(f"there is no new policy in {where}, because the trainer has finished: start a new run")
         if deadline is not None and time.monotonic() > deadline:
-            raise CoachError(f"no new policy came to {where} before the time limit")
+            raise CoachError(f"no new policy was stored in {where} within the timeout: check that the trainer runs")

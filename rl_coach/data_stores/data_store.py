@@ -1,4 +1,4 @@
-"""Base of data stores, and files in a shared directory that synchronize trainer and workers."""
+"""Base class of data stores, and the files in a shared directory that synchronize trainer and workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _PAUSE = 0.02  # seconds between two checks for a policy
 
 
 class SyncFiles(Enum):
-    """Files next to the checkpoints: no more checkpoints follow, one is being written, the first is complete."""
+    """Marker files next to the checkpoints. ``FINISHED``: no more checkpoints follow. ``LOCKFILE``: a checkpoint is
+    being written. ``TRAINER_READY``: the first checkpoint is complete.
+    """
 
     FINISHED = ".finished"
     LOCKFILE = ".lock"
@@ -25,7 +27,7 @@ class DataStoreParameters:
 
     :param store_type: the kind of store, such as ``'s3'``
     :param orchestrator_type: the orchestrator that starts trainer and workers, such as ``'kubernetes'``
-    :param orchestrator_params: its settings by name
+    :param orchestrator_params: settings of the orchestrator, by name
     """
 
     def __init__(self, store_type: str, orchestrator_type: str, orchestrator_params: Any):
@@ -35,11 +37,10 @@ class DataStoreParameters:
 
 
 class DataStore:
-    """Base of all data stores, which pass the trainer's newest policy to the workers. A subclass implements one kind
-    of store.
+    """Base class of all data stores. A data store passes the trainer's newest policy to the workers.
 
     :param params: location of the store and access to it
-    :ivar documents: names of the documents that trainer and workers exchange
+    :ivar documents: names of the documents (byte strings) that trainer and workers exchange
     """
 
     documents: tuple[str, ...] = ("policy", "blueprint", "end")
@@ -48,7 +49,7 @@ class DataStore:
         self.params = params
 
     def deploy(self) -> bool:
-        """Set the store up.
+        """Prepare the store for a run.
 
         :return: True on success
         """
@@ -59,25 +60,24 @@ class DataStore:
         self._is_undefined("get_info")
 
     def undeploy(self) -> bool:
-        """Take the store down.
+        """Remove what ``deploy`` has made, at the end of a run.
 
         :return: True on success
         """
         self._is_undefined("undeploy")
 
     def put(self, name: str, content: bytes) -> None:
-        """Store a document for all processes of the run. Readers see the old document or the whole new one, never a
-        part.
+        """Store a document for all processes of the run. Readers get the old document or the complete new document.
 
-        :param name: one of ``documents``
-        :raises OSError: the store cannot be reached; a later call may succeed
+        :param name: a name in ``documents``
+        :raises OSError: if the store cannot be reached; a later call may succeed
         """
         self._is_undefined("put")
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of a name; None if it does not exist.
+        """The newest document with this name; None if there is none.
 
-        :raises OSError: the store cannot be reached; a later call may succeed
+        :raises OSError: if the store cannot be reached; a later call may succeed
         """
         self._is_undefined("get")
 
@@ -90,20 +90,20 @@ class DataStore:
         self._is_undefined("load_from_store")
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Store the policy of a graph, from its ``policy_document``."""
+        """Store the policy of a graph, the result of its method ``policy_document``."""
         self.put("policy", graph_manager.policy_document())
 
     def load_policy(self, graph_manager: Any, timeout: float = -1) -> None:
-        """Give a graph the newest policy.
+        """Load the newest policy into a graph.
 
-        :param timeout: seconds to wait for a policy; below 0 waits without end
-        :raises CoachError: no policy was stored within the time
+        :param timeout: seconds to wait for a policy; a negative number for no limit
+        :raises CoachError: if no policy was stored within this time
         """
         deadline = time.monotonic() + timeout if timeout >= 0 else math.inf
         document = self.get("policy")
         while document is None:
             if time.monotonic() >= deadline:
-                raise CoachError(f"there was no policy within {timeout:g} s")
+                raise CoachError(f"no policy was stored within {timeout:g} s: check that the trainer runs")
             time.sleep(_PAUSE)
             document = self.get("policy")
         graph_manager.take_policy_document(document)
@@ -113,9 +113,9 @@ class DataStore:
         self._is_undefined("end_of_policies")
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Prepare the store's directory, if there is anything to prepare.
+        """Prepare the directory of the store, if the store needs this.
 
-        :param crd: the checkpoint that training starts from
+        :param crd: the directory of the checkpoints from which training starts; None for none
         """
 
     def _is_undefined(self, method: str) -> NoReturn:

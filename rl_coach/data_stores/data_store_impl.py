@@ -1,4 +1,4 @@
-"""Makes data stores from the names of their kinds."""
+"""Functions that make a data store from the name of its kind."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def _class(kind: str, suffix: str = "") -> Any:
 
 
 def get_data_store(params: DataStoreParameters) -> DataStore:
-    """The store that parameters describe.
+    """Make the data store of the kind ``params.store_type``.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     return _class(params.store_type)(params)
 
 
 def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParameters:
-    """The parameters of a data store from a JSON object or its text: ``store_type``, ``orchestrator_type``,
-    ``orchestrator_params``, and the parameters of that kind by name.
+    """Make the parameters of a data store from a JSON object or its text. The keys are ``store_type``,
+    ``orchestrator_type``, ``orchestrator_params``, and the parameters of this kind of store.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     common = [settings.pop(name, None) for name in ("store_type", "orchestrator_type", "orchestrator_params")]
@@ -45,7 +45,7 @@ def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParamete
 def open_data_store(kind: str, settings: dict[str, Any], run: str, connection: Any) -> DataStore:
     """Open the data store of a run.
 
-    :param settings: settings of that kind, by name; see ``RunOrder.data_store``
+    :param settings: settings of this kind of store, by name; see ``RunOrder.data_store``
     :param connection: the connection to the run's Redis
     """
     from rl_coach.data_stores.redis_data_store import RedisDataStore, RedisDataStoreParameters

@@ -23,8 +23,8 @@ _SIZE = "10Gi"
 class NFSDataStoreParameters(DataStoreParameters):
     """Location of a shared directory.
 
-    :param ds_params: kind of store, and the orchestrator; its ``orchestrator_params`` contain the ``namespace``
-    :param deployed: the volume exists already
+    :param ds_params: kind of store and orchestrator. Its ``orchestrator_params`` contain the ``namespace``
+    :param deployed: True if the Kubernetes volume already exists
     :param server: host of the NFS export
     :param path: the exported path
     :param checkpoint_dir: the path of the directory in this process
@@ -51,7 +51,7 @@ class NFSDataStoreParameters(DataStoreParameters):
 
 
 class NFSDataStore(CheckpointDataStore):
-    """Data store in a shared directory. All processes see the same files, so nothing is copied.
+    """A data store in a shared directory. All processes see the same files, so nothing is copied.
 
     :param params: location of the directory
     """
@@ -62,9 +62,9 @@ class NFSDataStore(CheckpointDataStore):
         super().__init__(params)
 
     def deploy(self) -> bool:
-        """Create the directory, and on Kubernetes its volume.
+        """Create the directory. On Kubernetes, create the volume.
 
-        :raises CoachError: the directory cannot be written, or the cluster refuses
+        :raises CoachError: if the directory cannot be created, or Kubernetes refuses the request
         """
         if self.params.orchestrator_type == "kubernetes" and self.params.server is not None:
             return self.create_k8s_nfs_resources()
@@ -72,31 +72,30 @@ class NFSDataStore(CheckpointDataStore):
         return True
 
     def get_info(self) -> str:
-        """The directory, or the name of the claim that pods mount."""
+        """The directory; on Kubernetes, the name of the volume claim that pods mount."""
         return self.params.pvc_name or self.params.checkpoint_dir
 
     def undeploy(self) -> bool:
-        """Delete the documents, and the volume of ``deploy()``. Checkpoints stay."""
+        """Delete the documents, and the volume that ``deploy()`` has created. Checkpoints stay."""
         if self.params.checkpoint_dir:
             for name in self.documents:
                 self._path(name).unlink(missing_ok=True)
         return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
 
     def put(self, name: str, content: bytes) -> None:
-        """Store a document for all processes of the run. Readers see the old document or the whole new one, never a
-        part.
+        """Store a document for all processes of the run. Readers get the old document or the complete new document.
 
-        :raises OSError: the directory cannot be written; a later call may succeed
+        :raises OSError: if the directory cannot be written; a later call may succeed
         """
         os.makedirs(self._directory, exist_ok=True)
-        # Not synced: if a power cut loses a policy, the trainer publishes it again.
+        # Not synced to disk: if a power cut loses a policy, the trainer publishes it again.
         with files.replaced(self._path(name), synced=False) as file:
             file.write(content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of a name; None if it does not exist.
+        """The newest document with this name; None if there is none.
 
-        :raises OSError: the directory cannot be read; a later call may succeed
+        :raises OSError: if the directory cannot be read; a later call may succeed
         """
         try:
             return self._path(name).read_bytes()
@@ -110,7 +109,7 @@ class NFSDataStore(CheckpointDataStore):
         """Do nothing: all processes see the directory."""
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Copy the checkpoints that training starts from to the directory."""
+        """Copy the checkpoints from which training starts to the directory."""
         self._make_directory()
         if crd is not None:
             shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True)
@@ -118,19 +117,22 @@ class NFSDataStore(CheckpointDataStore):
     # Kubernetes
 
     def deploy_k8s_nfs(self) -> bool:
+        """Refuse to start an NFS server.
+
+        :raises CoachError: always, because the pod of an NFS server needs privileges that Coach does not give to pods
         """
-        :raises CoachError: always: the pod of an NFS server would need privileges that no pod of a run has
-        """
-        raise CoachError("Coach does not start an NFS server: name one with nfs_server, or a claim with nfs_claim")
+        raise CoachError(
+            "Coach does not start an NFS server: set nfs_server to an existing server, or nfs_claim to a volume claim"
+        )
 
     def undeploy_k8s_nfs(self) -> bool:
         """Do nothing, because no NFS server is started."""
         return True
 
     def create_k8s_nfs_resources(self) -> bool:
-        """Create a volume for the export, and a claim on it for the pods.
+        """Create a Kubernetes volume for the NFS export, and a volume claim for the pods.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if Kubernetes refuses the request
         """
         params = self.params
         params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
@@ -145,9 +147,9 @@ class NFSDataStore(CheckpointDataStore):
         return True
 
     def delete_k8s_nfs_resources(self) -> bool:
-        """Remove the claim and the volume; the export keeps its files.
+        """Delete the volume claim and the volume. The files of the NFS export stay.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if Kubernetes refuses the request
         """
         cluster = self._cluster()
         if self.params.pvc_name and self.params.pv_name:
@@ -166,7 +168,7 @@ class NFSDataStore(CheckpointDataStore):
     @property
     def _directory(self) -> pathlib.Path:
         if not self.params.checkpoint_dir:
-            raise CoachError("data store nfs: the directory is missing")
+            raise CoachError("data store nfs has no directory: set checkpoint_dir")
         return pathlib.Path(self.params.checkpoint_dir)
 
     def _path(self, name: str) -> pathlib.Path:

@@ -1,4 +1,4 @@
-"""Manifests of volumes that the pods of a run share."""
+"""Kubernetes manifests of volumes that the pods of a run share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ Manifest = dict[str, Any]
 
 
 def volume(name: str, server: str, path: str, size: str, claim: str, namespace: str) -> Manifest:
-    """The volume of an NFS export, reserved for one claim. Its data stays when the volume is deleted.
+    """The manifest of a volume for an NFS export, reserved for one claim. The files stay when the volume is deleted.
 
-    :param server: host of the export
+    :param server: host of the NFS export
     :param path: the exported path
     :param size: the size, such as ``10Gi``
     :param claim: the name of the claim in ``namespace``
@@ -27,9 +27,9 @@ def volume(name: str, server: str, path: str, size: str, claim: str, namespace: 
 
 
 def claim(name: str, size: str, storage_class: str = "", volume_name: str = "") -> Manifest:
-    """A claim for volumes that many pods write to.
+    """The manifest of a volume claim that many pods can mount to read and write.
 
-    :param storage_class: the storage class that creates the volume; empty binds ``volume_name``
+    :param storage_class: the storage class that creates the volume; empty to use the volume ``volume_name``
     """
     spec: Manifest = {
         "accessModes": ["ReadWriteMany"],

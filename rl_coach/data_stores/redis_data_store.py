@@ -1,4 +1,4 @@
-"""A data store in the Redis that also transports the run's experience."""
+"""A data store in the Redis server that also transports the run's experience."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class RedisDataStoreParameters(DataStoreParameters):
     """Settings of a store in Redis.
 
     :param ds_params: kind of store and orchestrator
-    :param redis_address: the host; empty for this machine
-    :param redis_port: its port
-    :param redis_channel: the run's id, part of the keys; None makes a new id
+    :param redis_address: the host of Redis; empty for this machine
+    :param redis_port: the port of Redis
+    :param redis_channel: the run's id, which is a part of all keys; None for a new id
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class RedisDataStoreParameters(DataStoreParameters):
 
 
 class RedisDataStore(DataStore):
-    """Stores documents in Redis, one key for each.
+    """Stores documents in Redis. Each document has its own key.
 
     :param params: location of Redis
     :param connection: the connection to use; None opens a new one
@@ -49,7 +49,7 @@ class RedisDataStore(DataStore):
 
     @property
     def connection(self) -> Connection:
-        """The connection, opened at its first use."""
+        """The connection to Redis. It is opened when it is first used."""
         if self._connection is None:
             self._connection = Connection(
                 f"redis://{self.params.redis_address or 'localhost'}:{self.params.redis_port}", None
@@ -73,10 +73,10 @@ class RedisDataStore(DataStore):
 
     def put(self, name: str, content: bytes) -> None:
         try:
-            # SET is atomic: a worker reads the old document or the whole new one.
+            # SET is atomic: a worker reads the old document or the complete new document.
             self.connection.client.set(self._keys.document(name), content)
         except self.connection.errors as error:
-            # An OSError means to callers that the failure is temporary.
+            # Callers treat an OSError as a temporary failure.
             raise ConnectionError(reason_of(error)) from error
 
     def get(self, name: str) -> bytes | None:
@@ -88,18 +88,18 @@ class RedisDataStore(DataStore):
     def load_policy(  # type: ignore[override]
         self, graph_manager: Any, require_new_policy: bool = True, timeout: float = 0
     ) -> None:
-        """Give a graph the newest policy.
+        """Load the newest policy into a graph.
 
-        :param require_new_policy: not used, because Redis holds only the newest policy
-        :param timeout: seconds to wait for a policy; 0 waits without end
+        :param require_new_policy: ignored, because Redis stores only the newest policy
+        :param timeout: seconds to wait for a policy; 0 for no limit
         """
-        # Coach 1.0.1 waits without end for 0, the base class for a negative time.
+        # No limit is 0 in Coach 1.0.1, and a negative number in the base class.
         super().load_policy(graph_manager, timeout or -1)
 
     def end_of_policies(self) -> bool:
-        """True if the trainer has said that the run is over.
+        """True if the trainer has ended the run.
 
-        :raises OSError: Redis cannot be reached; a later call may succeed
+        :raises OSError: if Redis cannot be reached; a later call may succeed
         """
         try:
             state = RunState.read(self.connection.client.get(self._keys.state))

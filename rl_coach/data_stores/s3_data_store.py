@@ -21,14 +21,14 @@ _BEING_WRITTEN = (".tmp", ".saving-")  # suffix of unfinished files, prefix of u
 class S3DataStoreParameters(DataStoreParameters):
     """Location of a bucket.
 
-    :param ds_params: kind of store, and the orchestrator
-    :param creds_file: an AWS credentials file; None uses the standard chain: environment, ``~/.aws``, the role of the
-        machine or pod
+    :param ds_params: kind of store and orchestrator
+    :param creds_file: an AWS credentials file. None uses AWS's standard sources: environment, ``~/.aws``, the role of
+        the machine or pod
     :param end_point: URL of the service; None uses Amazon S3
     :param bucket_name: the bucket, which must exist
     :param checkpoint_dir: local directory of the checkpoints
     :param expt_dir: local directory of the experiment
-    :param prefix: beginning of all keys, without a slash at its end
+    :param prefix: beginning of all keys, without a slash at the end
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class S3DataStoreParameters(DataStoreParameters):
 
 
 class S3DataStore(CheckpointDataStore):
-    """A data store in a bucket. Objects are replaced atomically, so readers see the old or the whole new object.
+    """A data store in a bucket. Objects are replaced atomically: readers get the old object or the complete new object.
 
     :param params: location of the bucket
     """
@@ -66,7 +66,7 @@ class S3DataStore(CheckpointDataStore):
     def deploy(self) -> bool:
         """Check that the bucket exists and can be reached.
 
-        :raises CoachError: the bucket does not exist, or cannot be reached
+        :raises CoachError: if the bucket does not exist, or cannot be reached
         """
         with self._refusals("reach"):
             self._client.head_bucket(Bucket=self.params.bucket_name)
@@ -79,7 +79,7 @@ class S3DataStore(CheckpointDataStore):
     def undeploy(self) -> bool:
         """Delete the documents and close the connection. The experiment's files stay in the bucket.
 
-        :raises CoachError: the service refuses
+        :raises CoachError: if the service refuses the request
         """
         with self._refusals("write to"):
             for name in self.documents:
@@ -92,17 +92,17 @@ class S3DataStore(CheckpointDataStore):
     def put(self, name: str, content: bytes) -> None:
         """Store a document for all processes of the run.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("write to"):
             self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of a name; None if it does not exist.
+        """The newest document with this name; None if there is none.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("read from"):
             try:
@@ -112,31 +112,32 @@ class S3DataStore(CheckpointDataStore):
             return answer["Body"].read()
 
     def save_to_store(self) -> None:
-        """Upload new files of the experiment's directory: first the checkpoints, then the file that names the newest.
-        Files that were removed locally are removed from the bucket, too.
+        """Upload new files of the experiment's directory: first the checkpoints, then the state file, which names the
+        newest checkpoint. Files that were deleted locally are also deleted from the bucket.
 
-        :raises CoachError: the service refuses
-        :raises OSError: the service cannot be reached; a later call may succeed
+        :raises CoachError: if the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         root = self._root
         found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
         with self._refusals("write to"):
-            # Names with a dot come last: the state file may name a checkpoint only after all its files are uploaded.
+            # The state file (its name begins with a dot) comes last: it may only name a checkpoint that is completely
+            # uploaded.
             for name in sorted(found, key=lambda name: (pathlib.Path(name).name.startswith("."), name)):
                 self._upload(name, found[name])
-            # Delete after the uploads: only now the state file in the bucket does not name the deleted checkpoints.
+            # Delete last: the old state file in the bucket may still have named the deleted checkpoints.
             for name in set(self._uploaded) - set(found):
                 self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("files", name))
                 del self._uploaded[name]
 
     def load_from_store(self) -> None:
-        """Download files that are missing locally, or have another size or an older date here.
+        """Download files that are missing locally, or have locally another size or an older date.
 
-        :raises CoachError: the service refuses
+        :raises CoachError: if the service refuses the request
         """
         root = self._root
         with self._refusals("read from"):
-            # The state file comes last here, too: a local reader must not find the name of an incomplete checkpoint.
+            # The state file comes last here, too: it must not name an incomplete checkpoint.
             listed = sorted(self._listed(), key=lambda one: (pathlib.Path(one[0]).name.startswith("."), one[0]))
             for name, size, changed in listed:
                 path = root / name
@@ -150,7 +151,7 @@ class S3DataStore(CheckpointDataStore):
                         file.write(chunk)
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Upload the checkpoints that training starts from."""
+        """Upload the checkpoints from which training starts."""
         if crd is None:
             return
         with self._refusals("write to"):
@@ -162,24 +163,24 @@ class S3DataStore(CheckpointDataStore):
     @property
     def _checkpoints(self) -> str:
         if not self.params.checkpoint_dir:
-            raise CoachError("data store s3: checkpoint_dir is missing")
+            raise CoachError("data store s3 has no directory: set checkpoint_dir")
         return self.params.checkpoint_dir
 
     @property
     def _root(self) -> pathlib.Path:
-        """The uploaded directory: the experiment's directory with its checkpoints."""
+        """The directory to upload: the experiment's directory, or the directory of the checkpoints if there is none."""
         return pathlib.Path(self.params.expt_dir or self._checkpoints)
 
     def _upload(self, name: str, path: pathlib.Path) -> None:
         try:
             status = path.stat()
             stamp = status.st_size, status.st_mtime_ns
-            # Without this check each save would transfer all checkpoints again.
+            # Skip files that have not changed: otherwise each save would upload all checkpoints again.
             if self._uploaded.get(name) != stamp:
                 self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
                 self._uploaded[name] = stamp
         except FileNotFoundError:
-            return  # an old checkpoint was removed meanwhile
+            return  # an old checkpoint was deleted meanwhile
 
     def _listed(self) -> Iterator[tuple[str, int, float]]:
         """(name, size in bytes, time of the last change) of all files in the bucket."""
@@ -189,7 +190,9 @@ class S3DataStore(CheckpointDataStore):
             for one in page.get("Contents", []):
                 name = one["Key"].removeprefix(beginning)
                 if not _is_within(name):
-                    raise CoachError(f"{self.get_info()} contains '{one['Key']}', a path outside of its directory")
+                    raise CoachError(
+                        f"{self.get_info()} contains '{one['Key']}', a path outside its directory: delete this object"
+                    )
                 yield name, one["Size"], one["LastModified"].timestamp()
 
     def _key(self, *parts: str) -> str:
@@ -203,7 +206,9 @@ class S3DataStore(CheckpointDataStore):
 
     @contextlib.contextmanager
     def _refusals(self, action: str) -> Iterator[None]:
-        """Turn errors of the service into one line that names the bucket. Temporary errors become ConnectionError."""
+        """Turn errors of the service into CoachErrors that name the bucket. Temporary errors become
+        ConnectionErrors.
+        """
         from boto3.exceptions import Boto3Error, S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as NoConnection
@@ -212,7 +217,7 @@ class S3DataStore(CheckpointDataStore):
         try:
             yield
         except (BotoCoreError, Boto3Error, ClientError) as error:
-            # an upload wraps the service's error in its own
+            # uploads raise another error, which contains the service's error
             cause = error.__context__ if isinstance(error, S3UploadFailedError) else error
             status = 0
             if isinstance(cause, ClientError):
@@ -227,9 +232,9 @@ def _line(action: str, where: str, error: Exception) -> str:
 
 
 def _connect(params: S3DataStoreParameters) -> Any:
-    """A client of the service.
+    """Make a client of the service.
 
-    :raises CoachError: the credentials file cannot be read
+    :raises CoachError: if the credentials file cannot be read
     """
     import boto3
     import botocore.session
@@ -245,7 +250,7 @@ def _connect(params: S3DataStoreParameters) -> Any:
         connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS, retries={"max_attempts": ATTEMPTS},
         request_checksum_calculation="when_required", response_checksum_validation="when_required",
     )  # fmt: skip
-    # signatures need a region, although services other than Amazon's ignore it
+    # signing needs a region; services other than Amazon's ignore it
     region = session.get_config_variable("region") or "us-east-1"
     return boto3.Session(botocore_session=session, region_name=region).client(
         "s3", endpoint_url=params.end_point, config=config

@@ -1,8 +1,8 @@
-"""Filters and spaces as plain data, and back, for policies that act without their training.
+"""Conversion of filters and spaces to plain data and back, for exported policies.
 
-A description consists of nested dicts and lists with string keys; its leaves are arrays, numbers, strings and None.
-Nothing is pickled. Reading a description creates only spaces, and filters of ``rl_coach.filters`` and of the modules
-that the reader allows.
+A description consists of nested dicts and lists with string keys. Its leaves are arrays, numbers, strings and None.
+Nothing is pickled. Reading a description can only create spaces, and filters of ``rl_coach.filters`` or of modules that
+the reader allows.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _RANDOM_STATE = "_rng"
 
 
 def describe_input_filter(chain: InputFilter) -> list[Description]:
-    """The observation filters in the order in which they are applied. A trained policy needs no reward filters.
+    """Describe the observation filters, in the order in which they are applied. Reward filters are left out, because a
+    trained policy does not need them.
 
-    :raises CoachError: a filter cannot be described
+    :raises CoachError: if a filter cannot be described
     """
     return [
         {"observation": observation, "name": name, **_describe(member)}
@@ -40,17 +41,17 @@ def describe_input_filter(chain: InputFilter) -> list[Description]:
 
 
 def describe_output_filter(chain: OutputFilter) -> list[Description]:
-    """The action filters, nearest to the environment first.
+    """Describe the action filters. The first is the filter next to the environment.
 
-    :raises CoachError: a filter cannot be described
+    :raises CoachError: if a filter cannot be described
     """
     return [{"name": name, **_describe(member)} for name, member in chain.action_filters.items()]
 
 
 def describe_space(space: spaces.Space) -> Description:
-    """A space without its random generator.
+    """Describe a space without its random generator.
 
-    :raises CoachError: the space contains a value that is not a number, a text, an array or another space
+    :raises CoachError: if the space contains a value that is not a number, a text, an array or another space
     """
     if type(space).__module__ != spaces.__name__:
         raise CoachError(f"the space {space!r} is not a class of {spaces.__name__}: it cannot be described as data")
@@ -59,20 +60,20 @@ def describe_space(space: spaces.Space) -> Description:
 
 
 class DescriptionReader:
-    """Reader that creates filters and spaces from their descriptions.
+    """Creates filters and spaces from their descriptions.
 
-    :param allowed_modules: names of modules that may define filters, besides ``rl_coach.filters``; their submodules
-        are allowed as well. Building a filter imports its module
+    :param allowed_modules: names of modules, in addition to ``rl_coach.filters``, that may define filters. Their
+        submodules are allowed too. Creating a filter imports its module
     """
 
     def __init__(self, allowed_modules: Iterable[str] = ()):
         self._allowed = (*_OWN_MODULES, *allowed_modules)
 
     def input_filter(self, descriptions: Sequence[Description], observation_spaces: Mapping[str, Any]) -> InputFilter:
-        """The chain of filters, each with the state that was described.
+        """Create an input filter from descriptions. Each of its filters has the described state.
 
-        :param observation_spaces: spaces of the inputs, by name
-        :raises CoachError: a filter is not allowed, or does not fit the spaces
+        :param observation_spaces: the spaces of the environment's observations, by name
+        :raises CoachError: if a filter is not allowed, or does not fit the spaces
         """
         chain = InputFilter()
         for one in descriptions:
@@ -84,10 +85,10 @@ class DescriptionReader:
         return chain
 
     def output_filter(self, descriptions: Sequence[Description], action_space: Any) -> OutputFilter:
-        """The chain.
+        """Create an output filter from descriptions. Each of its filters has the described state.
 
         :param action_space: the action space of the environment
-        :raises CoachError: a filter is not allowed, or does not fit the space
+        :raises CoachError: if a filter is not allowed, or does not fit the space
         """
         chain = OutputFilter()
         for one in descriptions:
@@ -98,9 +99,9 @@ class DescriptionReader:
         return chain
 
     def space(self, description: Description) -> Any:
-        """The space that a description describes.
+        """Create a space from its description.
 
-        :raises CoachError: ``rl_coach.spaces`` has no class of this name, or the space is too large
+        :raises CoachError: if ``rl_coach.spaces`` has no class of this name, or the space is too large
         """
         cls = getattr(spaces, description["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
@@ -117,9 +118,9 @@ class DescriptionReader:
         return cls(**self.decode(description["settings"]))
 
     def _named(self, path: str) -> Any:
-        """The class ``module:Outer.Inner``, if it is defined in an allowed module.
+        """The class with the path ``module:Outer.Inner``. An allowed module must define it.
 
-        :raises CoachError: the module is not allowed, or has no class of this name
+        :raises CoachError: if the module is not allowed, or has no class of this name
         """
         module_name, _, name = path.partition(":")
         if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):
@@ -138,7 +139,7 @@ class DescriptionReader:
         return found
 
     def decode(self, value: Any) -> Any:
-        """The value for a result of ``encode``. Tuples become lists."""
+        """Convert a result of ``encode`` back to the value. Tuples become lists."""
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if not isinstance(value, dict):
@@ -159,10 +160,10 @@ class DescriptionReader:
 
 
 def encode(value: Any, what: str) -> Any:
-    """A setting as plain data.
+    """Convert a setting to plain data.
 
-    :param what: the owner's name, for errors
-    :raises CoachError: the setting contains a value that is not a number, a text, an array, an enum or a space
+    :param what: the name of the setting's owner, for messages
+    :raises CoachError: if the setting contains a value that is not a number, a text, an array, an enum or a space
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -189,7 +190,7 @@ def _describe(member: Filter) -> Description:
     settings = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise CoachError(f"{cls.__name__} accepts any arguments: they cannot be described as data")
+            raise CoachError(f"{cls.__name__} has *args or **kwargs: they cannot be described, so name each argument")
         if not hasattr(member, name):
             raise CoachError(f"{cls.__name__} does not keep its argument '{name}' as an attribute of that name")
         settings[name] = encode(getattr(member, name), cls.__name__)

@@ -31,14 +31,14 @@ OVERRIDES = OverrideTable({"is_empty": ("filter",)})
 
 
 def changes_nothing(chain: InputFilter | OutputFilter) -> bool:
-    """True if a chain returns what it gets: it holds no filters, and its class does not override ``filter``."""
+    """True if a chain changes no data: it contains no filters, and its class does not override a method."""
     return chain.is_empty and not OVERRIDES.is_replaced(chain, "is_empty")
 
 
 class _FilterChain(Filter):
-    """Base of input and output filters: they hold other filters, and some are templates to copy.
+    """Base class of ``InputFilter`` and ``OutputFilter``, which contain other filters.
 
-    :param is_a_reference_filter: a template; calling it gives a copy to use
+    :param is_a_reference_filter: True for a template, which cannot filter: call it to get a copy
     """
 
     def __init__(self, is_a_reference_filter: bool, name: str | None):
@@ -46,18 +46,18 @@ class _FilterChain(Filter):
         self.i_am_a_reference_filter = is_a_reference_filter
 
     def __call__(self: AnyFilter) -> AnyFilter:
-        """A copy that shares nothing with this one and may be used."""
+        """Return a deep copy that is not a template."""
         duplicate = copy.deepcopy(self)
         duplicate.i_am_a_reference_filter = False  # type: ignore[attr-defined]
         return duplicate
 
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
-        """Each filter held, with the path of names that leads to it."""
+        """The contained filters, each with its path of names, such as (observation, filter)."""
         raise NotImplementedError
 
     @property
     def members(self) -> list[Filter]:
-        """The filters held, in order."""
+        """The contained filters, in order."""
         return [member for _, member in self._members()]
 
     def _refuse(self) -> None:
@@ -74,7 +74,9 @@ class _FilterChain(Filter):
         return self._with({path: member.for_evaluation() for path, member in self._members()})
 
     def _with(self, twins: dict[tuple[str, ...], Any]) -> Any:
-        """The chain with other filters. :param twins: by the path of names that leads to each"""
+        """A copy of the chain with other filters. :param twins: the filters by their paths of names; see
+        ``_members``
+        """
         if all(twins[path] is member for path, member in self._members()):
             return self
         chain = copy.copy(self)
@@ -82,7 +84,7 @@ class _FilterChain(Filter):
         return chain
 
     def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
-        """Hold other filters. :param members: by the path of names that leads to each"""
+        """Replace the contained filters. :param members: the filters by their paths of names; see ``_members``"""
         raise NotImplementedError
 
     def episode_state(self) -> Any:
@@ -104,7 +106,9 @@ class _FilterChain(Filter):
     def merge_gathered(self, gathered: State) -> None:
         members = {"/".join(path): member for path, member in self._members()}
         if unknown := sorted(gathered.keys() - members.keys()):
-            raise CoachError(f"there is no filter '{unknown[0]}' to add statistics to")
+            raise CoachError(
+                f"there is no filter '{unknown[0]}' to add statistics to: use the same filters in all processes"
+            )
         for path, state in gathered.items():
             members[path].merge_gathered(state)
 
@@ -136,7 +140,9 @@ class _FilterChain(Filter):
 
 
 def _insert(filters: dict[str, AnyFilter], name: str, new: AnyFilter, first: bool) -> dict[str, AnyFilter]:
-    """``filters`` with ``new`` at the front or, unless its name is there already, at the end."""
+    """``filters`` with ``new`` at the beginning or at the end. At the end, a filter of the same name is replaced in its
+    place.
+    """
     if not first:
         return OrderedDict(filters, **{name: new})
     return OrderedDict([(name, new), *((key, value) for key, value in filters.items() if key != name)])
@@ -151,10 +157,10 @@ def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
 
 
 class OutputFilter(_FilterChain):
-    """Chain of filters from the agent's actions to the environment's.
+    """A chain of filters that convert the agent's actions to the environment's actions.
 
-    The filters are listed from the environment's side: the first one outputs the action that the environment gets, the
-    last one has the agent's choice as input.
+    The first filter is next to the environment: its output is the action that the environment gets. The last filter is
+    next to the agent.
 
     :param action_filters: the filters by name
     :param is_a_reference_filter: True for a template: call it to get a copy
@@ -177,11 +183,13 @@ class OutputFilter(_FilterChain):
 
     @property
     def is_empty(self) -> bool:
-        """True if it holds no filters, and is no reference filter."""
+        """True if the chain has no filters and is not a reference filter (a template)."""
         return not (self.action_filters or self.i_am_a_reference_filter)
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
-        """The action for the environment; the same object if there is no filter, otherwise a copy."""
+        """Convert the agent's action to the environment's action. Return a copy; without filters, return the same
+        object.
+        """
         if self.i_am_a_reference_filter:
             self._refuse()
         if not self.action_filters:
@@ -192,9 +200,9 @@ class OutputFilter(_FilterChain):
         return filtered
 
     def reverse_filter(self, action_info: ActionInfo) -> ActionInfo:
-        """The agent's action for one of the environment's actions, for example of a recorded episode.
+        """Convert an action of the environment, for example from a recorded episode, to the agent's action.
 
-        :raises CoachError: the action is not one of the environment's, or no action of the agent results in it
+        :raises CoachError: if the environment does not have this action, or no action of the agent results in it
         """
         if self.i_am_a_reference_filter:
             self._refuse()
@@ -207,10 +215,10 @@ class OutputFilter(_FilterChain):
         return reversed_info
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
-        """The action space that the agent sees.
+        """Compute the action space that the agent sees.
 
         :param output_action_space: the action space of the environment
-        :raises CoachError: a filter cannot lead to this space
+        :raises CoachError: if a filter cannot output actions of its output space
         """
         space = output_action_space
         for action_filter in self.action_filters.values():
@@ -219,30 +227,30 @@ class OutputFilter(_FilterChain):
         return space
 
     def add_action_filter(self, filter_name: str, filter: ActionFilter, add_as_the_first_filter: bool = False) -> None:
-        """Add a filter on the agent's side, or on the environment's with ``add_as_the_first_filter``."""
+        """Add a filter on the agent's side. With ``add_as_the_first_filter``, add it on the environment's side."""
         self.action_filters = _insert(self.action_filters, filter_name, filter, add_as_the_first_filter)
 
     def remove_action_filter(self, filter_name: str) -> None:
-        """Remove a filter.
+        """Remove an action filter.
 
-        :raises CoachError: there is no action filter of this name
+        :raises CoachError: if there is no action filter with this name
         """
         _named(self.action_filters, filter_name, "action filter")
         del self.action_filters[filter_name]
 
 
 class NoOutputFilter(OutputFilter):
-    """Output filter without filters, for presets: the agent's actions are the environment's."""
+    """An output filter without filters, for presets: the environment gets the agent's actions unchanged."""
 
     def __init__(self) -> None:
         super().__init__(is_a_reference_filter=False)
 
 
 class InputFilter(_FilterChain):
-    """Chains of filters for observations, by name, and for the reward, from the environment to the agent.
+    """Chains of filters between environment and agent: one for each observation, and one for the reward.
 
-    :param observation_filters: for each observation its filters by name, in the order that they are applied
-    :param reward_filters: the reward's filters by name, in order
+    :param observation_filters: for each observation, a dict of filters by name, in the order in which they are applied
+    :param reward_filters: the filters of the reward by name, in order
     :param is_a_reference_filter: True for a template: call it to get a copy
     """
 
@@ -273,18 +281,19 @@ class InputFilter(_FilterChain):
 
     @property
     def is_empty(self) -> bool:
-        """True if it holds no filters, and is no reference filter."""
+        """True if the chain has no filters and is not a reference filter (a template)."""
         return not (self.observation_filters or self.reward_filters or self.i_am_a_reference_filter)
 
     def filter(
         self, unfiltered_data: Union[Data, list[Data]], update_internal_state: bool = True, deep_copy: bool = True
     ) -> list[Data]:
-        """Filter one response or transition, or a list of them; both state and next state of a transition.
+        """Filter an ``EnvResponse`` or a ``Transition``, or a list of them. In transitions, both state and next state
+        are filtered.
 
-        Without filters, the same objects are returned. With filters, the result has shallow copies, which share all
-        unchanged values with the originals. The originals never change.
+        Without filters, the same objects are returned. With filters, the result consists of shallow copies. The
+        originals do not change.
 
-        :param deep_copy: has no effect, because the originals never change
+        :param deep_copy: ignored, because the originals do not change
         """
         if self.i_am_a_reference_filter:
             self._refuse()
@@ -316,7 +325,7 @@ class InputFilter(_FilterChain):
     def filter_columns(
         self, columns: dict[str, np.ndarray], update_internal_state: bool = True
     ) -> dict[str, np.ndarray]:
-        """Filter a batch of states, each observation a column [B, ...]; the same dict if there is no filter."""
+        """Filter a batch of states, a column [B, ...] for each observation. Without filters, return the same dict."""
         if self.i_am_a_reference_filter:
             self._refuse()
         if not self.observation_filters:
@@ -329,8 +338,9 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_trained(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Filter one state of an episode of a trained policy. Statistics do not change; only filters that remember
-        the episode (a stack of frames, say) store the state."""
+        """Filter a state for a trained policy. Statistics do not change. Filters that store data of the episode, such
+        as a stack of frames, are updated.
+        """
         filtered = dict(state)
         for name, filters in self.observation_filters.items():
             if name in filtered:
@@ -339,7 +349,7 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_evaluated(self, response: EnvResponse) -> EnvResponse:
-        """Filter a response of an evaluation, as ``filter`` does, but without an update of statistics; see
+        """Filter a response in an evaluation. Unlike ``filter``, this does not update statistics; see
         ``filter_trained``.
         """
         if self.i_am_a_reference_filter:
@@ -353,7 +363,7 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
-        """Filter a batch of rewards [B]; the same array if there is no filter."""
+        """Filter a batch of rewards [B]. Without filters, return the same array."""
         if self.i_am_a_reference_filter:
             self._refuse()
         for reward_filter in self.reward_filters.values():
@@ -361,15 +371,15 @@ class InputFilter(_FilterChain):
         return rewards
 
     def get_filtered_observation_space(self, observation_name: str, input_observation_space: Space) -> Space:
-        """The space of a filtered observation.
+        """Compute the space of a filtered observation.
 
-        :param input_observation_space: the space that the environment gives it; it is not changed
-        :raises CoachError: a filter cannot handle the space
+        :param input_observation_space: the observation's space in the environment; it does not change
+        :raises CoachError: if a filter does not support the space
         """
         filters = self.observation_filters.get(observation_name)
         if not filters:
             return input_observation_space
-        # a filter written for Coach may change the space that it is given
+        # a filter written for Coach 1 may change its argument
         space = copy.deepcopy(input_observation_space)
         for observation_filter in filters.values():
             observation_filter.validate_input_observation_space(space)  # type: ignore[arg-type]
@@ -377,7 +387,9 @@ class InputFilter(_FilterChain):
         return space
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
-        """The space of filtered rewards. Its success threshold still refers to unfiltered rewards."""
+        """Compute the space of filtered rewards. The success threshold of this space still refers to unfiltered
+        rewards.
+        """
         if not self.reward_filters:
             return input_reward_space
         space = copy.deepcopy(input_reward_space)
@@ -388,7 +400,7 @@ class InputFilter(_FilterChain):
     def copy_filters_from_one_observation_to_another(self, from_observation: str, to_observation: str) -> None:
         """Copy the filters of one observation to another observation.
 
-        :raises CoachError: the first observation has no filters
+        :raises CoachError: if the first observation has no filters
         """
         filters = _named(self.observation_filters, from_observation, "filtered observation")
         self.observation_filters[to_observation] = copy.deepcopy(filters)
@@ -400,18 +412,18 @@ class InputFilter(_FilterChain):
         filter: ObservationFilter,
         add_as_the_first_filter: bool = False,
     ) -> None:
-        """Add a filter after the observation's other filters, or before them with ``add_as_the_first_filter``."""
+        """Add a filter after the observation's other filters. With ``add_as_the_first_filter``, add it before them."""
         present = self.observation_filters.get(observation_name, OrderedDict())
         self.observation_filters[observation_name] = _insert(present, filter_name, filter, add_as_the_first_filter)
 
     def add_reward_filter(self, filter_name: str, filter: RewardFilter, add_as_the_first_filter: bool = False) -> None:
-        """Add a filter after the reward's other filters, or before them with ``add_as_the_first_filter``."""
+        """Add a filter after the reward's other filters. With ``add_as_the_first_filter``, add it before them."""
         self.reward_filters = _insert(self.reward_filters, filter_name, filter, add_as_the_first_filter)
 
     def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
-        """Remove one filter of an observation.
+        """Remove a filter of an observation.
 
-        :raises CoachError: there is no filter of this name, or the observation has no filters
+        :raises CoachError: if the observation has no filter with this name
         """
         filters = _named(self.observation_filters, observation_name, "filtered observation")
         _named(filters, filter_name, f"filter of the observation '{observation_name}'")
@@ -420,21 +432,21 @@ class InputFilter(_FilterChain):
             del self.observation_filters[observation_name]
 
     def remove_reward_filter(self, filter_name: str) -> None:
-        """Remove one filter of the reward.
+        """Remove a filter of the reward.
 
-        :raises CoachError: there is no reward filter of this name
+        :raises CoachError: if there is no reward filter with this name
         """
         _named(self.reward_filters, filter_name, "reward filter")
         del self.reward_filters[filter_name]
 
 
 def _shallow_copy(item: Any) -> Any:
-    if type(item) is EnvResponse:  # built by hand: copy.copy takes five times as long, at every step
+    if type(item) is EnvResponse:  # not copy.copy, which takes five times as long and would be called at every step
         return EnvResponse(
             dict(item.next_state), item.reward, item.game_over, dict(item.info), item.goal, item.terminated
         )
     if not isinstance(item, (EnvResponse, Transition)):
-        raise ValueError(f"an input filter filters EnvResponse and Transition, not {type(item).__name__}")
+        raise ValueError(f"an input filter supports EnvResponse and Transition, not {type(item).__name__}")
     duplicate: Any = copy.copy(item)
     duplicate.info = dict(item.info)
     duplicate.next_state = dict(duplicate.next_state)
@@ -453,7 +465,9 @@ def _filter_one(observation: Any, filters: Mapping[str, ObservationFilter], upda
 
 
 class NoInputFilter(InputFilter):
-    """Input filter without filters, for presets: the agent gets the environment's observations and rewards."""
+    """An input filter without filters, for presets: the agent gets the environment's observations and rewards
+    unchanged.
+    """
 
     def __init__(self) -> None:
         super().__init__(is_a_reference_filter=False)
@@ -462,7 +476,7 @@ class NoInputFilter(InputFilter):
 def filtered_spaces(
     spaces: SpacesDefinition, input_filter: InputFilter, pre_network_filter: InputFilter, output_filter: OutputFilter
 ) -> SpacesDefinition:
-    """The spaces of an environment as an agent behind filters sees them."""
+    """Compute the spaces that an agent sees behind its filters, from the spaces of the environment."""
     state = {
         name: pre_network_filter.get_filtered_observation_space(
             name, input_filter.get_filtered_observation_space(name, space)

@@ -1,4 +1,4 @@
-"""Filters as pure functions over arrays, for loops that are compiled as a whole."""
+"""Filters as pure functions of arrays, for compiled loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ OVERRIDES = OverrideTable({"pure": ("filter", "filter_batch")})
 ALLOWED = frozenset({
     "get_filtered_observation_space", "get_filtered_reward_space", "pure", "validate_input_observation_space",
 })  # fmt: skip
-"""The methods of a filter that a user may override without a new pure form: a compiled loop calls them too."""
+"""Methods of a filter that a user's subclass may override. The pure form stays valid, because compiled loops call these
+methods too."""
 
 Arrays = dict[str, Any]
 Form = TypeVar("Form")
@@ -24,9 +25,9 @@ Form = TypeVar("Form")
 class PureFilter:
     """A filter of observations as pure functions.
 
-    :param state: returns the filter's present statistics as arrays; empty for a filter that learns nothing
-    :param update: the statistics after a batch [B, ...], from the statistics before it and the batch
-    :param apply: the filtered batch [B, ...], from the statistics and a batch
+    :param state: returns the present statistics of the filter as arrays; empty for a filter without statistics
+    :param update: a function of statistics and a batch [B, ...] that returns the new statistics
+    :param apply: a function of statistics and a batch that returns the filtered batch [B, ...]
     :param take: stores statistics in the filter
     """
 
@@ -37,14 +38,15 @@ class PureFilter:
 
 
 def stateless(apply: Callable[[Any], Any]) -> PureFilter:
-    """A filter that learns nothing. :param apply: returns the filtered batch of a batch"""
+    """Make a filter without statistics. :param apply: a function of a batch that returns the filtered batch"""
     return PureFilter(dict, lambda state, batch: state, lambda state, batch: apply(batch), lambda state: None)
 
 
 class PureFilters:
-    """All filters of a chain as pure functions. No filter may remember an episode; reward filters learn nothing.
+    """All filters of a chain as pure functions. No filter stores data of an episode, and reward filters have no
+    statistics.
 
-    :param chain: the filters; all must have a pure form
+    :param chain: the filters; each must have a pure form
     :param ops: array operations with the names of ``keras.ops``
     """
 
@@ -56,12 +58,12 @@ class PureFilters:
         self._reward_filters = [_found(member.pure(ops)) for member in chain.reward_filters.values()]
 
     def state(self) -> dict[str, dict[str, Arrays]]:
-        """The filters' statistics: for each observation the state of each filter."""
+        """The statistics of each filter, by the names of the observation and the filter."""
         return {name: {key: one.state() for key, one in own.items()} for name, own in self._filters.items()}
 
     @property
     def learn(self) -> bool:
-        """True if a filter has statistics."""
+        """True if at least one filter has statistics."""
         return any(state for own in self.state().values() for state in own.values())
 
     def take(self, state: dict[str, dict[str, Arrays]]) -> None:
@@ -71,15 +73,17 @@ class PureFilters:
                 one.take(state[name][key])
 
     def apply(self, state: Any, observations: Arrays) -> Arrays:
-        """Filtered observations [B, ...] by name."""
+        """Filter observations [B, ...] by name."""
         return self._filtered(state, observations, False)[0]
 
     def update_and_apply(self, state: Any, observations: Arrays) -> tuple[Arrays, Any]:
-        """Filtered observations, and the new statistics. All observations count before the first is filtered."""
+        """Add observations to the statistics, then filter them. Return the filtered observations and the new
+        statistics.
+        """
         return self._filtered(state, observations, True)
 
     def rewards(self, rewards: Any) -> Any:
-        """Filtered rewards [B]."""
+        """Filter rewards [B]."""
         for one in self._reward_filters:
             rewards = one(rewards)
         return rewards
@@ -101,8 +105,9 @@ def _found(form: Form | None) -> Form:
 
 
 def without_pure_form(chain: InputFilter) -> str | None:
-    """The class of the first filter without a pure form, or ``Class.method`` of an override that a pure form would
-    ignore; None if the whole chain has a pure form."""
+    """The reason why a chain has no pure form; None if it has one. The reason is the class of the first filter without
+    a pure form, or ``Class.method`` for an overridden method that the pure form would ignore.
+    """
     if (override := why_not_on_fast_path(chain, ())) is not None:
         return override
     observations = [one for filters in chain.observation_filters.values() for one in filters.values()]

@@ -1,5 +1,5 @@
-"""Filters recorded episodes: first it computes the statistics of the whole data, then it filters all rows with these
-statistics.
+"""Filtering of recorded episodes. First, the statistics of the whole data set are computed. Then all rows are filtered
+with these statistics.
 
 If the statistics changed during the filtering, the first rows would have another scale than the last rows.
 """
@@ -17,22 +17,22 @@ from rl_coach.filters.filter import OVERRIDES as FILTER_OVERRIDES
 from rl_coach.filters.filter import InputFilter, changes_nothing
 from rl_coach.utils import CoachError
 
-_RELATIVE, _ABSOLUTE = 1e-5, 1e-6  # states that were written with few digits differ by less
+_RELATIVE, _ABSOLUTE = 1e-5, 1e-6  # equal states that were written with few digits may differ by these limits
 
 ONE_BY_ONE = (
-    "{} steps do not begin in the next state of the step before: each of them begins another episode, and the step "
-    "before it counts as truncated"
+    "{} steps do not begin in the next state of the step before them: each begins a new episode, and the step before "
+    "counts as truncated"
 )
 
 Rows = tuple[dict[str, Any], Any]
-"""Observations by name, each [N, ...], and rewards [M]."""
+"""The observations [N, ...] of an episode by name, and the rewards [M]."""
 
 
 def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilter) -> list[list[Transition]]:
-    """Filter the transitions of raw episodes as if the agent had played them.
+    """Filter the transitions of recorded episodes.
 
     :param episodes: the episodes; the state of a step must be the next state of the step before (see ``in_order``)
-    :raises CoachError: a filter refuses the data
+    :raises CoachError: if a filter does not support the data
     """
     if isinstance(filters, InputFilter) and changes_nothing(filters):
         return [list(episode) for episode in episodes]
@@ -45,12 +45,12 @@ def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilt
 def in_order(
     episodes: Sequence[Sequence[Transition]], filters: InputFilter | None
 ) -> tuple[list[list[Transition]], int]:
-    """Cut episodes where a step does not begin in the next state of the step before.
+    """Cut episodes at steps that do not begin in the next state of the step before.
 
     The last step of each piece counts as truncated.
 
     :return: the pieces, and the number of cuts
-    :raises CoachError: there are cuts, and a filter needs the previous steps
+    :raises CoachError: if there are cuts, but a filter needs the previous steps
     """
     pieces: list[list[Transition]] = []
     for episode in episodes:
@@ -62,17 +62,17 @@ def in_order(
     cuts = len(pieces) - len(episodes)
     if cuts and isinstance(filters, InputFilter) and any(member.remembers_episode for _, member in filters._members()):
         raise CoachError(
-            f"{cuts} recorded steps do not begin in the next state of the step before, so the steps are not in order, "
-            f"and the agent's input_filter needs the steps before (as for stacks of frames): give whole episodes"
+            f"{cuts} recorded steps do not begin in the next state of the step before, so the steps are not in order. "
+            f"The agent's input_filter needs the previous steps, for example to stack frames: give whole episodes"
         )
     return pieces, cuts
 
 
 def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
-    """Compute the statistics of filters from all the data, one filter after the other. The input of a filter is the
-    output of the filters before it, with their final statistics.
+    """Compute the statistics of filters from the whole data set, one filter after the other. The input of a filter is
+    the output of the filters before it, which have their final statistics.
 
-    :param read: reads the data from the beginning
+    :param read: a function that returns all data from the beginning
     """
     for name, members in filters.observation_filters.items():
         for place, member in enumerate(members.values()):
@@ -90,7 +90,7 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -
 
 
 def has_statistics(filters: InputFilter) -> bool:
-    """True if a filter of a chain has statistics that outlast an episode."""
+    """True if a filter of the chain has statistics over several episodes."""
     return any(_has_statistics(member) for _, member in filters._members())
 
 
@@ -99,8 +99,9 @@ def _has_statistics(member: Filter) -> bool:
 
 
 def _updates(member: Filter) -> bool:
-    """True if a filter updates its state in the final pass, when all statistics are known: it remembers the episode,
-    or its ``get_state`` is empty."""
+    """True if a filter updates its state while the rows are filtered. These are the filters without statistics: they
+    store data of the episode, or their ``get_state`` is empty.
+    """
     return not _has_statistics(member)
 
 
@@ -117,7 +118,7 @@ def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
 
 
 def _rows(episode: Sequence[Any]) -> Rows:
-    """The observations of an episode, one more than its steps, and its rewards."""
+    """The observations and rewards of an episode. There is one more observation than steps."""
     observations = {name: [step.state[name] for step in episode] for name in episode[0].state}
     for name, column in observations.items():
         column.append(episode[-1].next_state[name])
@@ -125,7 +126,7 @@ def _rows(episode: Sequence[Any]) -> Rows:
 
 
 def _filtered_by_users(episode: Sequence[Transition], filters: Any) -> list[Transition]:
-    """The episode filtered by a user's chain that overrides ``filter``."""
+    """Filter an episode with a user's chain that overrides ``filter``."""
     filters.reset()
     return filters.filter(list(episode), deep_copy=False)
 
@@ -148,7 +149,7 @@ def _filtered(episode: Sequence[Any], filters: InputFilter) -> list[Transition]:
 
 
 def _go_on(episode: Sequence[Any]) -> np.ndarray:
-    """[N - 1] of booleans: the next state of a step is the state of the one after it."""
+    """[N - 1] bool, True where the next state of a step equals the state of the following step."""
     goes_on = np.ones(len(episode) - 1, bool)
     for name in episode[0].state if len(episode) > 1 else ():
         ends, begins = [step.next_state[name] for step in episode[:-1]], [step.state[name] for step in episode[1:]]

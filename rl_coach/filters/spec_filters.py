@@ -1,4 +1,4 @@
-"""Preprocessing of states and rewards, as specifications of other systems describe it, by Coach's filters."""
+"""Conversion of preprocessing in specifications of other libraries to Coach's filters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _crop(step: Fields, shape: Shape) -> Made:
     x, y = (step.whole(name, low=0) or 0 for name in ("x", "y"))
     width, height = (step.whole(name) or step.missing(name) for name in ("width", "height"))
     if y + height > shape[0] or x + width > shape[1]:
-        raise CoachError(f"the spec's '{step.path('type')}': the box ends outside the image, which has {shape[:2]}")
+        raise CoachError(f"the spec's '{step.path('type')}': the box ends outside the image of {shape[:2]}")
     rest = len(shape) - 2
     low, high = np.array([y, x] + [0] * rest), np.array([y + height, x + width] + [-1] * rest)
     return [ObservationCropFilter(low, high)], (height, width, *shape[2:])
@@ -75,7 +75,7 @@ def _sequence(step: Fields, shape: Shape) -> Made:
     stacked = (shape[0] * length,) if len(shape) == 1 else (*shape, length)
     if len(shape) != 3:
         return [ObservationStackingFilter(length)], stacked
-    # frames with channels: [H, W, C, T] becomes [H, W, C * T], as networks take images
+    # frames with channels: [H, W, C, T] becomes [H, W, C * T], because networks need images with three dimensions
     merged = (*shape[:2], shape[2] * length)
     return [ObservationStackingFilter(length), ReshapingFilter(merged)], merged
 
@@ -100,7 +100,7 @@ def _clip(step: Fields, shape: Shape) -> Made:
 
 def _reshape(step: Fields, shape: Shape) -> Made:
     flattens, new = step.flag("flatten"), step.get("new_shape", "shape")
-    step.get("flatten_categories")  # states that are choices arrive as 0 and 1 for each choice
+    step.get("flatten_categories")  # ignored, because states of categories are already one-hot
     step.get("time_major")
     size: Shape
     if new is None or flattens:
@@ -108,7 +108,7 @@ def _reshape(step: Fields, shape: Shape) -> Made:
     else:
         size = shape_of(new, step.path("new_shape"))
     if math.prod(size) != math.prod(shape):
-        raise CoachError(f"the spec's '{step.path('new_shape')}' {list(size)} does not hold a state of {list(shape)}")
+        raise CoachError(f"the spec's '{step.path('new_shape')}' {list(size)} does not fit a state of {list(shape)}")
     return ([] if size == shape else [ReshapingFilter(size)]), size
 
 
@@ -153,7 +153,7 @@ _STEPS: dict[str, Callable[[Fields, Shape], Made]] = {
 
 
 def _list_of(given: Any, where: str) -> list[Fields]:
-    """Steps: a list of dicts, or one of them."""
+    """The preprocessing steps of a specification. :param given: a list of dicts or names, or a single one"""
     given = [given] if isinstance(given, (str, Mapping)) else given
     if not isinstance(given, (list, tuple)) or len(given) > 100:
         raise CoachError(f"the spec's '{where}' must be a list of at most 100 steps, not {shown(given)}")
@@ -163,19 +163,20 @@ def _list_of(given: Any, where: str) -> list[Fields]:
 
 
 def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict[str, Shape]) -> None:
-    """Add the filters of a preprocessing specification.
+    """Add the filters of a preprocessing specification for states.
 
-    :param filters: the chain to add to
+    :param filters: the chain to which the filters are added
     :param given: a list of steps, or a dict of lists by the names of the states
     :param where: the key of the specification
-    :param shapes: shape of each state by the observation's name; it is replaced by the shape after the filters
-    :raises CoachError: a step is wrong, or does not fit the state
+    :param shapes: the shape of each state, by the observation's name. The function replaces it with the shape after the
+        filters
+    :raises CoachError: if a step is wrong, or does not fit the state
     """
     by_name = isinstance(given, Mapping) and not isinstance(given.get("type"), str)
     if by_name:
         for name in given:
             if name not in shapes:
-                raise CoachError(f"the spec's '{where}' has no state {shown(name)}; there is {', '.join(shapes)}")
+                raise CoachError(f"the spec's '{where}' has no state {shown(name)}; use {', '.join(shapes)}")
     for name in given if by_name else list(shapes):
         steps = _list_of(given[name] if by_name else given, where)
         chain: list[ObservationFilter] = []
@@ -186,7 +187,7 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
             made, shapes[name] = _STEPS[kind](step, shapes[name])
             step.finish()
             chain += made
-        if was_image and len(shapes[name]) == 2:  # networks take images with channels
+        if was_image and len(shapes[name]) == 2:  # networks need images with channels
             shapes[name] = (*shapes[name], 1)
             chain.append(ReshapingFilter(shapes[name]))
         for number, one in enumerate(chain):
@@ -194,9 +195,10 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
 
 
 def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:
-    """Add the filters of a specification for rewards.
+    """Add the filters of a preprocessing specification for rewards. The parameters are the same as for
+    ``add_state_filters``.
 
-    :raises CoachError: a step is wrong, or is only for states
+    :raises CoachError: if a step is wrong, or is only for states
     """
     for number, step in enumerate(_list_of(given, where)):
         kind = step.choice("type", ("clip", "divide", "multiply", "running_standardize")) or step.missing("type")

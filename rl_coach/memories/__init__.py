@@ -1,1 +1,1 @@
-"""Replay memories: transitions in columns, sampled as batches."""
+"""Replay memories: they store transitions in columns and sample batches."""

@@ -1,9 +1,10 @@
-"""Safe reader of replay buffers that Coach 1.0.1 pickled. It runs no code that a pickle names.
+"""A safe reader of replay buffers that Coach 1.0.1 pickled. The reader does not run code that a pickle names.
 
 A pickle is a program for a small virtual machine. This reader supports only the instructions that occur in pickles of
-transitions. Names in a pickle must be on a list, and each becomes a stand-in. Only numbers of known types become
-arrays. The reader does not use the C machine of the standard library, because a damaged pickle can make it allocate
-all memory. It does not use NumPy's unpickling either, because NumPy trusts the types in a pickle.
+transitions. It replaces the functions and classes that a pickle names with harmless objects; names that are not on its
+list raise an error. Only numbers of known types become arrays. The reader does not use the standard library's reader in
+C, because a damaged pickle can make that reader allocate all memory. It does not use NumPy's unpickling, because NumPy
+trusts the types in a pickle.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ from rl_coach.utilities.plain_data import DAMAGE
 from rl_coach.utilities.safe_reading import read_bytes
 from rl_coach.utils import CoachError
 
-_MOST_FRAMES = 256  # in one stack; a small pickle could repeat one frame a million times
+_MOST_FRAMES = 256  # frames in one stack: a small pickle could repeat a frame a million times
 
 
 class _Refused(Exception):
-    """Error for a pickle with contents that are not part of recorded transitions."""
+    """Error for a pickle that contains something other than recorded transitions."""
 
 
 _DAMAGE = (*DAMAGE, _Refused, pickle.UnpicklingError, EOFError, MemoryError, AssertionError)
 
 
 class _Named:
-    """Stand-in for a function or a class that a pickle names.
+    """A harmless replacement for a function or a class that a pickle names.
 
-    :param call: function that checks the pickle's arguments and returns a value; None if the pickle may not call it
-    :param makes: the class of the objects that are made without a call; None if there are no objects of it
+    :param call: a function that checks the pickle's arguments and returns a value; None if the pickle may not call the
+        name
+    :param makes: the class that replaces a named class of Coach; None if the pickle may not make such objects
     """
 
     def __init__(self, name: str, call: Callable[..., Any] | None = None, makes: type | None = None):
@@ -46,16 +48,16 @@ class _Named:
 
 
 class _PickledObject:
-    """Attributes of one of Coach's objects from a pickle, without methods of that object."""
+    """The attributes of a pickled object of Coach. It has none of the object's methods."""
 
     def __init__(self) -> None:
         self.attributes: dict[str, Any] = {}
 
     def build(self, state: Any) -> None:
-        """Store the attributes. A class with slots has a second dict."""
+        """Store the attributes. An object of a class with slots has a second dict."""
         for part in state if isinstance(state, tuple) else (state,):
             if part is not None:
-                _require(isinstance(part, dict), "attributes are a dict")
+                _require(isinstance(part, dict), "the attributes of an object are not a dict")
                 self.attributes.update(part)
 
 
@@ -72,28 +74,28 @@ class _PickledStack(_PickledObject):
 
 
 class _PickledType:
-    """A NumPy type: a boolean or a number of 1 to 16 bytes. Other properties in the pickle are refused or ignored."""
+    """A NumPy type from a pickle: a boolean or a number of 1 to 16 bytes. Other properties are refused or ignored."""
 
     def __init__(self, code: Any = None, *flags: Any):
-        _require(isinstance(code, str) and re.fullmatch(r"[<>=|]?[biuf](1|2|4|8|16)", code), "a type is one of numbers")
+        _require(isinstance(code, str) and re.fullmatch(r"[<>=|]?[biuf](1|2|4|8|16)", code), "a type is not numeric")
         self.value = np.dtype(code)
 
     def build(self, state: Any) -> None:
         """Set the byte order."""
         is_plain = isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None)
-        _require(is_plain and state[1] in ("<", ">", "|", "="), "a type of numbers has no fields")
-        _require(not state[7:] or state[7:8] == (0,), "a type of numbers has no flags")
+        _require(is_plain and state[1] in ("<", ">", "|", "="), "a numeric type has fields")
+        _require(not state[7:] or state[7:8] == (0,), "a numeric type has flags")
         self.value = self.value.newbyteorder(state[1])
 
 
 class _PickledArray:
-    """An array of numbers."""
+    """An array of numbers from a pickle."""
 
     value: np.ndarray | None = None
 
     def build(self, state: Any) -> None:
         """Set the array from ``(version, shape, type, is_fortran, bytes)``."""
-        _require(isinstance(state, tuple) and len(state) == 5, "an array has five parts")
+        _require(isinstance(state, tuple) and len(state) == 5, "an array does not have five parts")
         self.value = _array(state[4], state[2], state[1], "F" if state[3] else "C")
 
 
@@ -103,16 +105,19 @@ def _require(is_met: Any, rule: str) -> None:
 
 
 def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
-    _require(isinstance(dtype, _PickledType) and isinstance(data, bytes), "an array has a type and bytes")
-    _require(isinstance(shape, tuple) and all(type(one) is int and one >= 0 for one in shape), "a shape is of integers")
-    _require(len(shape) <= 32 and order in ("C", "F"), "an array has 32 dimensions at most")
-    _require(math.prod(shape) * dtype.value.itemsize == len(data), "an array has as many bytes as its shape says")
+    _require(isinstance(dtype, _PickledType) and isinstance(data, bytes), "an array has no type or no bytes")
+    _require(
+        isinstance(shape, tuple) and all(type(one) is int and one >= 0 for one in shape),
+        "a shape has other values than integers",
+    )
+    _require(len(shape) <= 32 and order in ("C", "F"), "an array has more than 32 dimensions or an unknown order")
+    _require(math.prod(shape) * dtype.value.itemsize == len(data), "the bytes of an array do not fit its shape")
     native = np.frombuffer(data, dtype.value).astype(dtype.value.newbyteorder("="))
     return native.reshape(shape, order=order)
 
 
 def _reconstruct(subtype: Any, shape: Any, code: Any) -> _PickledArray:
-    _require(isinstance(subtype, _Named) and subtype.name == "ndarray", "an array is of the class ndarray")
+    _require(isinstance(subtype, _Named) and subtype.name == "ndarray", "an array is not of the class ndarray")
     return _PickledArray()
 
 
@@ -127,23 +132,23 @@ def _scalar(dtype: Any, data: Any) -> Any:
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    _require(isinstance(text, str) and encoding == "latin1", "bytes are encoded as latin1")
+    _require(isinstance(text, str) and encoding == "latin1", "bytes are not encoded as latin1")
     return text.encode("latin1")
 
 
 def _deque(items: Any = (), most: Any = None) -> collections.deque:
-    _require(isinstance(items, (list, tuple)) and (most is None or type(most) is int), "a deque has items")
+    _require(isinstance(items, (list, tuple)) and (most is None or type(most) is int), "a deque has no list of items")
     return collections.deque(items, most)
 
 
 def _ordered(items: Any = ()) -> dict:
-    _require(isinstance(items, (list, tuple)), "a dict has items")
+    _require(isinstance(items, (list, tuple)), "a dict has no list of items")
     return dict(items)
 
 
 def _object_of(made: Any, base: Any, state: Any) -> Any:
     is_known = isinstance(made, _Named) and made.makes is not None and isinstance(base, _Named)
-    _require(is_known and base.name == "object" and state is None, "an object is one of Coach's")
+    _require(is_known and base.name == "object" and state is None, "an object is not of a class of Coach")
     return made.makes()
 
 
@@ -178,7 +183,7 @@ _UNPICKLER: Any = pickle._Unpickler
 
 
 class _Reader(_UNPICKLER):
-    """Unpickler for numbers, arrays, containers and Coach's transitions. It refuses everything else."""
+    """Reads pickles of numbers, arrays, containers and Coach's transitions. It refuses everything else."""
 
     dispatch: Any = {code[0]: _UNPICKLER.dispatch[code[0]] for code in (
         getattr(pickle, name) for name in _INSTRUCTIONS.split()
@@ -193,23 +198,27 @@ class _Reader(_UNPICKLER):
 
     def load_reduce(self) -> None:
         arguments, named = self.stack.pop(), self.stack[-1]
-        _require(isinstance(named, _Named) and named.call and isinstance(arguments, tuple), "it calls something odd")
+        _require(
+            isinstance(named, _Named) and named.call and isinstance(arguments, tuple), "it calls an unknown function"
+        )
         self.stack[-1] = named.call(*arguments)
 
     def load_newobj(self) -> None:
         arguments, named = self.stack.pop(), self.stack.pop()
-        _require(isinstance(named, _Named) and named.makes and arguments == (), "it makes an object of another class")
+        _require(
+            isinstance(named, _Named) and named.makes and arguments == (), "it makes an object of an unknown class"
+        )
         self.append(named.makes())
 
     def load_build(self) -> None:
         state, made = self.stack.pop(), self.stack[-1]
         _require(
-            isinstance(made, (_PickledObject, _PickledType, _PickledArray)), "it changes an object of another kind"
+            isinstance(made, (_PickledObject, _PickledType, _PickledArray)), "it changes an object of an unknown kind"
         )
         made.build(state)
 
     def load_bytearray8(self) -> None:
-        # The standard library's method allocates the length in the pickle before it reads the bytes.
+        # Replaces the standard library's method, which allocates the length in the pickle before it reads the bytes.
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(length))
 
@@ -222,20 +231,21 @@ class _Reader(_UNPICKLER):
 
 
 def read_pickled_transitions(file_path: str | os.PathLike) -> list[Transition]:
-    """The transitions of a file that Coach's ``ExperienceReplay.save`` pickled.
+    """Read the transitions of a file that ``ExperienceReplay.save`` of Coach 1 pickled.
 
-    A pickle can name any function, and an ordinary reader calls it. This reader accepts only arrays, numbers,
-    containers and the attributes of Coach's transitions. A file with any other name is refused.
+    A pickle can name any function, and an ordinary reader would call it. This reader accepts only arrays, numbers,
+    containers and the attributes of Coach's transitions.
 
-    :raises CoachError: the file cannot be read, or contains something else
+    :raises CoachError: if the file cannot be read, or contains anything else
     """
     return [transition for item in _read_pickle(file_path) for transition in _transitions_of(item, file_path)]
 
 
 def read_pickled_episodes(file_path: str | os.PathLike) -> list[list[Transition]]:
-    """The episodes of a file that Coach's ``EpisodicExperienceReplay.save`` pickled; see ``read_pickled_transitions``.
+    """Read the episodes of a file that ``EpisodicExperienceReplay.save`` of Coach 1 pickled.
 
-    A file may also contain a list of transitions. An episode then ends after each ``game_over``.
+    A file may also contain a list of transitions. An episode then ends after each ``game_over``. See
+    ``read_pickled_transitions``.
     """
     items = _read_pickle(file_path)
     if items and isinstance(items[0], _PickledTransition):
@@ -253,12 +263,12 @@ def _cut_into_episodes(transitions: list[Transition]) -> list[list[Transition]]:
 
 
 def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
-    """The items of the list in a file, as stand-ins with arrays and numbers.
+    """Read the items of the list in a file. The items are ``_PickledObject``s with arrays and numbers.
 
-    :raises CoachError: the file cannot be read, or contains something else
+    :raises CoachError: if the file cannot be read, or contains anything else
     """
     try:
-        # Read from bytes in memory: a too large length in a damaged pickle then returns only the bytes that exist.
+        # Read from bytes in memory, so that a wrong length in a damaged pickle returns only the bytes that exist.
         content = _Reader(io.BytesIO(read_bytes(file_path))).load()
         _require(isinstance(content, (list, collections.deque)), f"it contains {_kind(content)}, not a list")
         return list(content)
@@ -278,15 +288,15 @@ def _kind(value: Any) -> str:
 
 
 def _transitions_of(item: Any, file_path: str | os.PathLike) -> list[Transition]:
-    """The transitions of an item. An item is a transition or an episode."""
+    """The transitions of an item, which is a transition or an episode."""
     try:
         if isinstance(item, _PickledTransition):
             return [_transition_of(item.attributes)]
         _require(isinstance(item, _PickledEpisode), f"it contains {_kind(item)} instead of a transition or an episode")
         inner = item.attributes["transitions"]
-        _require(isinstance(inner, (list, collections.deque)), "an episode has a list of transitions")
+        _require(isinstance(inner, (list, collections.deque)), "an episode has no list of transitions")
         found = [_transition_of(one.attributes) for one in inner if isinstance(one, _PickledTransition)]
-        _require(len(found) == len(inner), "an episode has transitions")
+        _require(len(found) == len(inner), "an episode has items that are not transitions")
         return found
     except _DAMAGE as error:
         raise _not_a_buffer(file_path, error) from None
@@ -299,7 +309,9 @@ def _transition_of(attributes: dict[str, Any]) -> Transition:
         return found
 
     game_over, info = _numbers(attribute("game_over")), attributes.get("info") or {}
-    _require(np.ndim(game_over) == 0 and isinstance(info, dict), "game_over is a truth, and info a dict")
+    _require(
+        np.ndim(game_over) == 0 and isinstance(info, dict), "game_over is not a single value, or info is not a dict"
+    )
     transition = Transition(
         state=_state_of(attribute("state")),
         action=_numbers(attribute("action")),
@@ -314,7 +326,7 @@ def _transition_of(attributes: dict[str, Any]) -> Transition:
 
 
 def _state_of(state: Any) -> dict[str, Any]:
-    _require(isinstance(state, dict) and all(isinstance(name, str) for name in state), "a state is a dict by name")
+    _require(isinstance(state, dict) and all(isinstance(name, str) for name in state), "a state is not a dict by name")
     return {
         name: _stacked(value.attributes) if isinstance(value, _PickledStack) else _numbers(value)
         for name, value in state.items()
@@ -323,16 +335,22 @@ def _state_of(state: Any) -> dict[str, Any]:
 
 def _stacked(attributes: dict[str, Any]) -> np.ndarray:
     axis, frames = attributes.get("axis", attributes.get("_axis", -1)), attributes["history"]
-    _require(isinstance(frames, (list, collections.deque)) and len(frames) <= _MOST_FRAMES, "a stack has few frames")
+    _require(
+        isinstance(frames, (list, collections.deque)) and len(frames) <= _MOST_FRAMES,
+        "a stack has too many frames or no list of frames",
+    )
     return np.stack([_numbers(frame) for frame in frames], axis=axis)
 
 
 def _numbers(value: Any) -> Any:
-    """An array, or a number."""
+    """Check that a value is an array, a number or a list of numbers. Return the array or the number."""
     if isinstance(value, _PickledArray):
         value = value.value
     elif isinstance(value, (list, tuple)):
-        _require(all(isinstance(one, (bool, int, float, np.generic)) for one in value), "a list is one of numbers")
+        _require(
+            all(isinstance(one, (bool, int, float, np.generic)) for one in value),
+            "a list has other values than numbers",
+        )
         value = np.asarray(value)
     array = np.asarray(value)
     _require(array.dtype.kind in "biuf", f"it contains {_kind(value)} instead of numbers")

@@ -1,6 +1,6 @@
-"""Columns of a ``TransitionStore``. A column holds one quantity of all transitions in one array.
+"""Columns of a ``TransitionStore``. A column is an array with one quantity of all transitions, such as the rewards.
 
-The store decides which rows to write and read. A column does not store the order of the transitions.
+The store decides which rows are written and read. A column does not know the order of the transitions.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 LARGE_OBSERVATION = 1024
-"""Smallest size in bytes of an observation that is stored as a frame, once for a next state and the state after it."""
+"""Size in bytes from which on an observation is stored as a frame. A frame is stored only once, although it is the next
+state of one step and the state of the following step."""
 
 _REMEMBERED_BYTES = 4 << 20
 _NUMERIC_KINDS = "biufc"
 
 
 def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> np.ndarray:
-    """[capacity, *shape] zeros. The system allocates memory for a row only when it is written.
+    """Make an array [capacity, *shape] of zeros. The system allocates memory for a row only when the row is written.
 
-    :raises CoachError: the system cannot provide that much memory
+    :raises CoachError: if the system cannot provide so much memory
     """
     try:
-        # zeros, not empty with a fill: the system then provides each page only when it is written, so a large replay
-        # memory costs nothing until it is filled.
+        # zeros() and not empty(): the system then allocates a page of memory only when it is written, so an empty large
+        # replay memory uses almost no memory.
         return np.zeros((capacity, *shape), dtype=dtype)
     except MemoryError:
         gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
@@ -39,7 +40,7 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
 
 
 def as_numeric_array(value: Any) -> np.ndarray | None:
-    """``value`` as an array of numbers; None if it has no numbers (text, None, a ragged or empty list, an object)."""
+    """Convert ``value`` to an array of numbers. Return None for a text, None, a ragged or empty list, or an object."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -48,13 +49,16 @@ def as_numeric_array(value: Any) -> np.ndarray | None:
 
 
 class ArrayColumn:
-    """Column of values with one shape, in one array. The first value sets dtype and shape.
+    """A column of values with one shape. The first value sets dtype and shape.
 
-    If the dtype cannot hold a later value exactly (a float among integers), the column gets a wider dtype. Values
-    without numbers are stored as objects.
+    If the dtype cannot represent a later value exactly, for example a float among integers, the column gets a wider
+    dtype. Values that are not numbers are stored as objects.
 
+    :param name: the name of the column, for messages
+    :param capacity: the number of rows
     :param example: the first value
-    :param may_vary: a value of another shape turns the column into a column of objects; otherwise it is an error
+    :param may_vary: True if a value of another shape turns the column into a column of objects. False if it raises an
+        error
     """
 
     def __init__(self, name: str, capacity: int, example: Any, may_vary: bool = False, dtype: Any = None):
@@ -80,12 +84,12 @@ class ArrayColumn:
 
     @property
     def missing(self) -> Any:
-        """Placeholder for a row without a value: NaN, zero or None, depending on the dtype."""
+        """The placeholder for a row without a value: NaN, zero or None, depending on the dtype."""
         return np.nan if self.dtype.kind in "fc" else None if self.dtype.kind == "O" else 0
 
     def put(self, row: int, value: Any) -> None:
         """Write a copy of one value."""
-        # The common cases first: NumPy's checks cost more than the copy of a small value.
+        # The common cases first: NumPy's checks take more time than copying a small value.
         if type(value) is np.ndarray:
             if value.dtype is self.dtype and value.shape == self.shape:
                 self.values[row] = value
@@ -111,7 +115,7 @@ class ArrayColumn:
 
     def _refuse_or_become_objects(self, what: Any) -> None:
         if not self.may_vary:
-            raise CoachError(f"the memory's '{self.name}' holds values of shape {self.shape}, this one has {what}")
+            raise CoachError(f"the memory's '{self.name}' holds values of shape {self.shape}, but this value is {what}")
         self.become_objects()
 
     def become_objects(self) -> None:
@@ -121,19 +125,21 @@ class ArrayColumn:
         self._set_values(objects)
 
     def check(self, values: Any) -> None:
-        """Check that [B, ...] values fit the column.
+        """Check that values [B, ...] fit the column.
 
-        :raises CoachError: the values have another shape, or the dtype cannot hold them
+        :raises CoachError: if the values have another shape, or the dtype cannot represent them
         """
         if self.may_vary or self.dtype.kind == "O":
             return
         array = as_numeric_array(values)
         if array is None or array.shape[1:] != self.shape or not self._takes(array):
             found = "no numbers" if array is None else f"{array.dtype}{list(array.shape[1:])}"
-            raise CoachError(f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, this chunk has {found}")
+            raise CoachError(
+                f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, but this chunk has {found}"
+            )
 
     def _takes(self, array: np.ndarray) -> bool:
-        """True if values can be cast to the column's dtype. Floats may change their size; integers must be in range."""
+        """True if values can be cast to the column's dtype. Floats may be rounded; integers must be in the range."""
         if np.can_cast(array.dtype, self.dtype, "safe"):
             return True
         if array.dtype.kind in "iu" and self.dtype.kind in "iu":
@@ -146,12 +152,13 @@ class ArrayColumn:
             self._set_values(self.values.astype(np.result_type(dtype, self.dtype)))
 
     def put_missing(self, rows: Any) -> None:
-        """Mark rows as rows without a value."""
+        """Write the placeholder ``missing`` to rows."""
         self.values[rows] = self.missing
 
     def put_many(self, rows: np.ndarray, values: Any) -> None:
-        """Write [B, ...] values to B rows. Floats are rounded to the column's precision, so a chunk in another
-        precision does not widen the column."""
+        """Write values [B, ...] to B rows. Floats are rounded to the column's precision, so values with a higher
+        precision do not widen the column.
+        """
         array = as_numeric_array(values)
         if array is None or self.dtype.kind == "O" or array.shape[1:] != self.shape:
             for row, value in zip(rows, values):
@@ -162,13 +169,13 @@ class ArrayColumn:
         self.values[rows] = array
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Copies of rows: a new array [B, ...]."""
+        """Return copies of rows, [B, ...]."""
         return self.values.take(rows, 0)
 
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows to other rows. All are read before the first is written.
+        """Copy rows to other rows. All rows are read before the first is written.
 
-        :param capacity: write to a new array of this capacity; None keeps the array
+        :param capacity: the capacity of a new array for the rows; None to use the present array
         """
         kept = self.values[sources]
         if capacity is not None:
@@ -177,10 +184,10 @@ class ArrayColumn:
 
 
 def plain_column(values: np.ndarray, name: str) -> Any:
-    """Values of a column as plain data: the array itself for numbers, a flattened list for objects.
+    """Convert the values of a column to plain data: numbers stay an array, objects become a list.
 
-    :param name: name of the column, for the error
-    :raises CoachError: an object cannot be saved
+    :param name: the name of the column, for the message
+    :raises CoachError: if an object cannot be saved
     """
     if values.dtype != object:
         return values
@@ -210,13 +217,14 @@ def _object_of_format_1(text: str) -> Any:
 
 
 class FrameStacks:
-    """Observations that share frames. Row b is the stack of ``frames[indices[b]]``; each frame is stored once.
+    """B observations that share frames: observation b is the stack of ``frames[indices[b]]``. Each frame is stored
+    once.
 
-    Chunks and files contain this form. ``np.asarray`` returns the stacked observations.
+    Chunks and files contain observations in this form. ``np.asarray`` returns the stacked observations.
 
     :param frames: [F, ...]
-    :param indices: [B, K], oldest frame first; [B, 1] if an observation is one frame
-    :param axis: axis of the K frames in one observation; None if an observation is the frame itself
+    :param indices: [B, K], the frames of each observation, oldest first; [B, 1] if an observation is one frame
+    :param axis: the axis of the K frames in an observation; None if an observation is the frame itself
     """
 
     def __init__(self, frames: np.ndarray, indices: np.ndarray, axis: int | None):
@@ -236,11 +244,13 @@ class FrameStacks:
         return tuple(shape)
 
     def __getitem__(self, rows: Any) -> FrameStacks:
-        """The same frames for a slice or an array of rows."""
+        """The observations of a slice or an array of rows, with the same frames."""
         return FrameStacks(self.frames, self.indices[rows], self.axis)
 
     def observations(self, frames: list[np.ndarray]) -> list[Any]:
-        """[B] observations that refer to the arrays in ``frames``, which is ``self.frames`` as a list."""
+        """The B observations as a list of objects that refer to arrays in ``frames``. :param frames: ``self.frames`` as
+        a list
+        """
         if self.axis is None:
             return [frames[index] for index in self.indices[:, 0]]
         return [_Stack([frames[index] for index in row], self.axis) for row in self.indices]
@@ -255,18 +265,20 @@ class FrameStacks:
 
 
 class RowOwner(Protocol):
-    """Owner of a ring of frames: the rows in use, and a method that removes the oldest."""
+    """The store that owns a ring of frames. The ring needs the number of its transitions, and a method that removes the
+    oldest.
+    """
 
     first_serial: int
     length: int
     grows: bool
 
     def drop_oldest(self) -> None:
-        """Remove at least the oldest transition."""
+        """Remove the oldest transition, and possibly more."""
 
 
 class VectorObservations:
-    """Columns of one observation: one array for states, one for next states."""
+    """The columns of one observation: one for the states, and one for the next states."""
 
     column_class: type[ArrayColumn] = ArrayColumn
 
@@ -275,25 +287,25 @@ class VectorObservations:
         self.next_states = self.column_class(name, capacity, example)
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
-        """Write copies of one transition's observations."""
+        """Write copies of the two observations of one transition."""
         self.states.put(row, state)
         self.next_states.put(row, next_state)
 
     def put_many(self, rows: np.ndarray, serials: np.ndarray, states: Any, next_states: Any) -> None:
-        """Write [B, ...] observations to B rows."""
+        """Write observations [B, ...] to B rows."""
         self.states.put_many(rows, np.asarray(states))
         self.next_states.put_many(rows, np.asarray(next_states))
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: [B, ...] observations do not have the column's shape and dtype"""
+        """Check observations [B, ...]. :raises CoachError: if they do not have the column's shape and dtype"""
         self.states.check(np.asarray(values))
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Copies of the observations before and after the step, each [B, ...]."""
+        """Return copies of the observations before and after the step, each [B, ...]."""
         return self.states.values.take(rows, 0), self.next_states.values.take(rows, 0)
 
     def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows in the form that ``put_many`` accepts."""
+        """Return rows in the form that ``put_many`` accepts."""
         return self.take(rows)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
@@ -307,29 +319,29 @@ class VectorObservations:
         self.next_states.move(sources, targets, capacity)
 
     def intern_frames(self, observation: Any) -> None:
-        """Do nothing: rows share no frames."""
+        """Do nothing, because these rows share no frames."""
 
     def clear(self) -> None:
-        """Do nothing: the store forgets the rows, and new values overwrite the old ones."""
+        """Do nothing: new values overwrite the old values."""
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
-        """The contents of rows as plain data."""
+        """Return the contents of rows as plain data."""
         return {
             "states": plain_column(self.states.take(rows), self.states.name),
             "next_states": plain_column(self.next_states.take(rows), self.next_states.name),
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
-        """Write the contents from ``get_state`` to rows."""
+        """Write the result of ``get_state`` to rows."""
         self.put_many(rows, serials, restored_column(state["states"]), restored_column(state["next_states"]))
 
 
 class OneHotColumn(ArrayColumn):
-    """Column of vectors with the same small number K of ones, and zeros. It holds the places of the ones. The first
-    vector of another form turns it into a column of vectors.
+    """A column of vectors of zeros and ones, each with the same small number K of ones. Only the positions of the ones
+    are stored. The first vector of another form turns the column into a column of whole vectors.
 
     :param example: the first vector [D]
-    :ivar length: D; None for a column of vectors
+    :ivar length: D; None for a column of whole vectors
     """
 
     def __init__(self, name: str, capacity: int, example: Any):
@@ -343,7 +355,7 @@ class OneHotColumn(ArrayColumn):
         vectors = np.asarray(values)
         self.check(vectors)
         if self.length is not None and (places := self._places(vectors)) is not None:
-            self.values[rows] = places + 1  # 0 is a row that was never written
+            self.values[rows] = places + 1  # plus 1, because 0 marks a row that was never written
             return
         self._become_vectors()
         super().put_many(rows, vectors)
@@ -353,7 +365,7 @@ class OneHotColumn(ArrayColumn):
             super().check(values)
         elif np.shape(values)[1:] != (self.length,) or np.asarray(values).dtype.kind not in "biuf":
             found = f"{np.asarray(values).dtype}{list(np.shape(values)[1:])}"
-            raise CoachError(f"the memory's '{self.name}' holds float32[{self.length}], this chunk has {found}")
+            raise CoachError(f"the memory's '{self.name}' holds float32[{self.length}], but this chunk has {found}")
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         taken = super().take(rows)
@@ -378,15 +390,15 @@ class OneHotColumn(ArrayColumn):
 
 
 def one_hot_rows(places: np.ndarray, length: int) -> np.ndarray:
-    """[B, length] float32: ones at the places [B, K], and zeros."""
+    """[B, length] float32, ones at the positions ``places`` [B, K], zeros elsewhere."""
     vectors = np.zeros((len(places), length), np.float32)
     np.put_along_axis(vectors, places, 1, axis=1)
     return vectors
 
 
 class OneHotObservations(VectorObservations):
-    """Columns of a large ``Discrete`` or ``MultiDiscrete`` observation. Networks see it as a vector of zeros and ones;
-    the memory stores the places of the ones. Other vectors with few ones are stored in the same way.
+    """The columns of a large ``Discrete`` or ``MultiDiscrete`` observation. Networks get a vector of zeros and ones;
+    the memory stores only the positions of the ones. Other vectors with few ones are stored in the same way.
     """
 
     column_class = OneHotColumn
@@ -398,13 +410,13 @@ class OneHotObservations(VectorObservations):
 
     @staticmethod
     def fit(example: np.ndarray) -> bool:
-        """True for a float32 vector of zeros and few ones, if the places of the ones need much less memory."""
+        """True for a float32 vector of zeros and few ones, if the positions of the ones need much less memory."""
         count = np.count_nonzero(example) if example.ndim == 1 and example.dtype == np.float32 else 0
         return bool(0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count)
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
         if self.states.length is None or self.next_states.length is None:
-            # as frames, because the column for the first of these vectors may be one of frames when they are read
+            # as frames, because a restored column may be a column of frames
             count = len(rows)
             frames = np.concatenate(self.take(rows))
             indices = np.stack([np.arange(count), np.arange(count) + count], axis=1).astype(np.int32)
@@ -423,13 +435,15 @@ class OneHotObservations(VectorObservations):
 
 
 class FrameObservations:
-    """Columns of one image observation, each frame stored once.
+    """The columns of one image observation. Each frame is stored only once, in a ring of frames.
 
-    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. A frame
-    is stored again only if it is another Python object. ``LazyStack`` observations therefore share their frames (each
-    object with an ``axis`` and a ``history`` of frames, oldest first, works as one). A plain image is shared if it was
-    the next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes need
-    more frames; the oldest transitions are then removed early.
+    A transition stores the positions of its frames in the ring: K for the state and K for the next state. Frames are
+    compared by identity: the same Python object is stored once. So ``LazyStack`` observations share their frames. (Any
+    object with an ``axis`` and a ``history`` of frames, oldest first, is treated as a ``LazyStack``.) A plain image is
+    shared if it was the next state of an earlier step.
+
+    The ring has space for one frame per transition and 2 % more. Short episodes need more frames: the oldest
+    transitions are then removed early.
 
     :param example: the first observation
     """
@@ -452,18 +466,20 @@ class FrameObservations:
         return capacity + capacity // 50 + 64 + 2 * self.depth
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
-        """Write one transition's observations. Only new frames are copied."""
+        """Write the observations of one transition. Only new frames are copied."""
         if self.axis is None:
             before = self._state_frame(state, serial)
             numbers = [before, before if next_state is state else self._next_state_frame(next_state, serial)]
         else:
             numbers = self._stack_frames(state, serial) + self._stack_frames(next_state, serial)
-        # Numbers become slots only here, because adding a frame may have changed the size of the ring.
+        # Numbers are converted to slots only now, because adding a frame may have changed the size of the ring.
         size = self.size
         self.indices[row] = [number % size for number in numbers]
 
     def _stack_frames(self, stack: Any, serial: int) -> list[int]:
-        """The numbers of a stack's frames, counted from the first frame that the ring ever stored."""
+        """Store the frames of a stack. Return their numbers, counted from the first frame that the ring has ever
+        stored.
+        """
         history = getattr(stack, "history", None)
         if history is None:
             history = np.moveaxis(np.asarray(stack), self.axis or 0, 0)
@@ -489,7 +505,7 @@ class FrameObservations:
         return number
 
     def _state_frame(self, image: np.ndarray, serial: int) -> int:
-        # Each image is matched only once: an environment may write its next observation into the same array.
+        # Each image is used only once, because an environment may write its next observation into the same array.
         known = self._known.pop(id(image), None)
         if known is None or known[1] < self.next_frame - self.size:
             return self._add(image, serial)
@@ -503,7 +519,7 @@ class FrameObservations:
         return number
 
     def _remember(self, frame: np.ndarray) -> None:
-        # The reference keeps the frame alive, so Python cannot give its id to another array.
+        # A reference to the frame is kept, so that Python does not give its id to another array.
         self._known[id(frame)] = (frame, self.next_frame - 1)
         if len(self._known) > self._most_known:
             del self._known[next(iter(self._known))]
@@ -513,9 +529,9 @@ class FrameObservations:
         if frame.shape != self.frame_shape or frame.dtype != self.frame_dtype:
             raise CoachError(
                 f"the memory's '{self.name}' holds frames of {self.frame_dtype}{list(self.frame_shape)}, "
-                f"this one is {frame.dtype}{list(frame.shape)}"
+                f"but this frame is {frame.dtype}{list(frame.shape)}"
             )
-        # A slot is free after the last transition that uses its frame has been removed.
+        # A slot is free if the last transition that uses its frame has been removed.
         slot = self.next_frame % self.size
         if self.next_frame >= self.size and self._last_user[slot] >= self.owner.first_serial:
             slot = int(self._free_slots(1)[0])
@@ -525,8 +541,9 @@ class FrameObservations:
         return self.next_frame - 1
 
     def _free_slots(self, count: int) -> np.ndarray:
-        """The next ``count`` slots of the ring. To free them, transitions that use them are removed, or the ring
-        grows."""
+        """Free the next ``count`` slots of the ring, and return them. For this, the ring grows, or transitions that use
+        the slots are removed.
+        """
         if self.owner.grows and self._are_used(count):
             self._resize_ring(max(2 * self.size, self.size + 2 * count))
         while self.owner.length and self._are_used(count):
@@ -546,13 +563,15 @@ class FrameObservations:
         last_user = np.zeros(size, dtype=np.int64)
         frames[kept % size] = self.frames[kept % self.size]
         last_user[kept % size] = self._last_user[kept % self.size]
-        # Slots depend on the ring's size: go back to the frames' numbers, then to slots of the new ring.
+        # Slots depend on the size of the ring: convert them to the frames' numbers, then to slots of the new ring.
         newest = self.next_frame - 1
         self.indices = ((newest - (newest - self.indices) % self.size) % size).astype(np.int32)
         self.frames, self._last_user, self.size = frames, last_user, size
 
     def put_many(self, rows: np.ndarray, serials: np.ndarray, states: Any, next_states: Any) -> None:
-        """Write B observations: ``FrameStacks``, or arrays [B, ...]. In arrays, equal frames are found by content."""
+        """Write B observations: ``FrameStacks``, or arrays [B, ...], in which equal frames are found by their
+        content.
+        """
         frames, indices = self._shared_frames(states, next_states)
         used, positions = np.unique(indices, return_inverse=True)
         slots = self._free_slots(len(used))
@@ -563,7 +582,7 @@ class FrameObservations:
 
     def _write_frames(self, slots: np.ndarray, frames: np.ndarray) -> None:
         """Write frames to consecutive slots."""
-        # One slice is quicker than fancy indexing; it is impossible only where the slots wrap around the ring's end.
+        # A slice is faster than an array of indices, but is impossible if the slots continue at the ring's beginning.
         first, count = int(slots[0]), len(slots)
         if first + count <= self.size:
             self.frames[first : first + count] = frames
@@ -571,7 +590,9 @@ class FrameObservations:
             self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: ``FrameStacks`` or an array of observations does not fit the column"""
+        """Check observations. :raises CoachError: if ``FrameStacks`` or an array of observations does not fit the
+        column
+        """
         if not isinstance(values, FrameStacks):
             self._split(np.asarray(values))
             return
@@ -580,11 +601,11 @@ class FrameObservations:
         if not is_same or indices.shape[1:] != (self.depth,):
             raise CoachError(
                 f"the memory's '{self.name}' holds stacks of {self.depth} frames of "
-                f"{self.frame_dtype}{list(self.frame_shape)}, this chunk has {indices.shape[1:]} of "
+                f"{self.frame_dtype}{list(self.frame_shape)}, but this chunk has {indices.shape[1:]} of "
                 f"{frames.dtype}{list(frames.shape[1:])}"
             )
         if indices.size and not 0 <= indices.min() <= indices.max() < len(frames):
-            raise CoachError(f"the chunk's '{self.name}' refers to frames beyond the {len(frames)} that it has")
+            raise CoachError(f"the chunk's '{self.name}' refers to more than its {len(frames)} frames")
 
     def frames_needed(self, states: Any) -> int:
         """The largest number of frames that ``put_many`` may add."""
@@ -611,7 +632,7 @@ class FrameObservations:
         return indices
 
     def _split(self, stacks: np.ndarray) -> np.ndarray:
-        """The frames [B, K, ...] of stacks [B, ...]."""
+        """Divide stacks [B, ...] into frames [B, K, ...]."""
         axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
         if axis is not None and stacks.ndim != len(self.frame_shape) + 2:
             split = stacks
@@ -620,7 +641,7 @@ class FrameObservations:
         if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
             raise CoachError(
                 f"the memory's '{self.name}' holds {self.depth} frames of {self.frame_dtype}{list(self.frame_shape)}, "
-                f"this chunk has {stacks.dtype}{list(stacks.shape[1:])}"
+                f"but this chunk has {stacks.dtype}{list(stacks.shape[1:])}"
             )
         return split
 
@@ -629,10 +650,10 @@ class FrameObservations:
         self._last_user[self.indices[rows].ravel()] = np.repeat(serials, 2 * self.depth)
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Copies of the observations before and after the step, each [B, ...].
+        """Return copies of the observations before and after the step, each [B, ...].
 
-        :param contiguous: True returns contiguous arrays. False returns views of [B, K, ...] arrays with the axes in
-            the right order, which is faster
+        :param contiguous: True for contiguous arrays. False for arrays that are transposed views of [B, K, ...], which
+            is faster
         """
         indices = self.indices.take(rows, 0)
         if self.axis is None:
@@ -644,15 +665,15 @@ class FrameObservations:
         size = self.depth * self.frame_dtype.itemsize
         fits = size in (2, 4, 8) and axis == len(self.frame_shape) + 1 and sys.byteorder == "little"
         word = np.dtype(f"u{size}") if fits and np.array_equal(before[:, 1:], after[:, :-1]) else None
-        # Most next states are the states moved on by one frame. Each pixel's K values form one integer; shifting it
-        # makes the next state without gathering K - 1 frames a second time.
+        # Most next states have the frames of the state without the oldest, and one new frame. The K values of a pixel
+        # form one integer: shifting this integer gives the next state without copying K - 1 frames again.
         states = self._interleaved(before, axis)
         if word is None:
             return states, self._interleaved(after, axis)
         return states, self._shifted(states, after[:, -1], word)
 
     def _interleaved(self, indices: np.ndarray, axis: int) -> np.ndarray:
-        # Whole frames are copied first, which is quick. Only the last step interleaves the values.
+        # Whole frames are copied first, which is fast. Then the values of the frames are interleaved.
         planes = self.frames.take(indices.T, 0)
         shape = list(planes.shape[1:])
         shape.insert(axis, self.depth)
@@ -668,20 +689,22 @@ class FrameObservations:
         return next_states
 
     def chunk(self, rows: np.ndarray) -> tuple[FrameStacks, FrameStacks]:
-        """The rows in the form that ``put_many`` accepts, each frame once."""
+        """Return rows in the form that ``put_many`` accepts. Each frame is contained once."""
         state = self.get_state(rows)
         before, after = state["indices"][:, : self.depth], state["indices"][:, self.depth :]
         return FrameStacks(state["frames"], before, self.axis), FrameStacks(state["frames"], after, self.axis)
 
     def by_reference(self, rows: np.ndarray) -> tuple[list[Any], list[Any]]:
-        """The observations before and after the step. Observations share the arrays of their common frames."""
+        """Return the observations before and after the step. Observations share the arrays of common frames."""
         before, after = self.chunk(rows)
         frames = list(before.frames)
         return before.observations(frames), after.observations(frames)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """:raises CoachError: always, because other rows use the same frames"""
-        raise CoachError(f"the memory's '{self.name}' holds frames; a goal cannot replace them")
+        """Refuse to overwrite frames. :raises CoachError: always, because other rows use the same frames"""
+        raise CoachError(
+            f"the memory's '{self.name}' holds frames, and a goal cannot replace frames: use a smaller goal"
+        )
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
         """Copy rows to other rows. The frames are not moved."""
@@ -692,12 +715,14 @@ class FrameObservations:
         self._mark_users(targets, serials)
 
     def intern_frames(self, observation: Any) -> None:
-        """Find an observation's frames by content among the newest frames of the ring, so they are not stored again."""
+        """Find the frames of an observation among the newest frames of the ring, by content, so that they are not
+        stored again.
+        """
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
         for frame in reversed(frames):
-            # Only the few newest frames can belong to the next observation; a search of the whole ring would be slow.
+            # Only the newest frames can belong to the next observation; searching the whole ring would be slow.
             if id(frame) in self._known:
                 continue
             while serial >= oldest and not np.array_equal(self.frames[serial % self.size], frame):
@@ -710,12 +735,14 @@ class FrameObservations:
             serial -= 1
 
     def clear(self) -> None:
-        """Remove all rows and restart the ring at its beginning, so that a few new rows use little memory."""
+        """Remove all rows. The ring starts again at its beginning, so that a few new rows use little memory."""
         self.next_frame = 0
         self._known.clear()
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
-        """Plain data of rows: the frames from the oldest one in use, and the rows' positions in them."""
+        """Return rows as plain data: the frames from the oldest used frame on, and the positions of each row's frames
+        in them.
+        """
         newest = self.next_frame - 1
         serials = newest - (newest - self.indices[rows].astype(np.int64)) % self.size
         oldest = int(serials.min()) if len(serials) else self.next_frame
@@ -726,7 +753,7 @@ class FrameObservations:
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
-        """Write the contents from ``get_state`` to rows. The ring must be empty."""
+        """Write the result of ``get_state`` to rows. The ring must be empty."""
         frames = state["frames"]
         if len(frames) > self.size:
             self._resize_ring(len(frames) + self.depth)
@@ -737,8 +764,8 @@ class FrameObservations:
 
 
 def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) -> VectorObservations | FrameObservations:
-    """The columns that fit an observation: ``OneHotObservations`` for vectors with few ones, ``FrameObservations`` for
-    stacks and other large arrays, plain arrays for all others.
+    """Make the columns for an observation: ``OneHotObservations`` for large vectors with few ones,
+    ``FrameObservations`` for stacks and other large arrays, ``VectorObservations`` for all others.
     """
     if isinstance(example, FrameStacks):
         first = [example.frames[index] for index in example.indices[0]]
@@ -757,7 +784,7 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
 
 
 class _Stack:
-    """Stack of frames by reference, with the attributes of a ``LazyStack`` that a memory reads."""
+    """A stack of references to frames, with the attributes of a ``LazyStack``."""
 
     def __init__(self, history: list[np.ndarray], axis: int):
         self.history = history
@@ -780,6 +807,6 @@ def _frames_of(observation: Any) -> tuple[int | None, list[np.ndarray]]:
 
 
 def uniform_rows(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
-    """[size] rows below ``count``, drawn uniformly with replacement."""
+    """[size], random row numbers below ``count``, drawn uniformly with replacement."""
     # This takes a third of the time of Generator.integers. Its bias is below 1e-9 for a billion rows.
     return (rng.random(size) * count).astype(np.int64)

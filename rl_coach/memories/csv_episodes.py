@@ -21,17 +21,17 @@ _REQUIRED = ("episode_id", "reward")
 _PROBABILITIES = "all_action_probabilities"
 _FEATURE, _NEXT = "state_feature_", "next_"
 _SINGLE = ("episode_id", "action", "reward", "terminated", "truncated", "is_raw", "transition_number", _PROBABILITIES)
-_NOT_READ = ("episode_name",)  # part of Coach's layout, for human readers only
+_NOT_READ = ("episode_name",)  # part of Coach's layout, but only for human readers
 _ENDS = re.compile(r"(is_)?(done|terminal|timeout|termination|truncation|end|game_over)s?|terminateds|truncateds", re.I)
 _TRUTH = {"0": False, "false": False, "1": True, "true": True}
 _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
-    """The episodes of a CSV file in Coach's layout; see ``read_csv``.
+    """Read the episodes of a CSV file in Coach's layout; see ``read_csv``.
 
-    :return: the episodes, and True if their values are raw
-    :raises CoachError: as in ``read_csv``
+    :return: the episodes, and True if their values are raw (not filtered)
+    :raises CoachError: in the same cases as ``read_csv``
     """
     columns, lengths, is_raw = read_csv(dataset)
     episodes, begin = [], 0
@@ -45,28 +45,29 @@ def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
 
 
 def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
-    """The steps of a CSV file in Coach's layout.
+    """Read the steps of a CSV file in Coach's layout.
 
-    A row is a step. Its columns are ``episode_id``, ``action`` (or ``action_0``, ``action_1``, … for a vector),
-    ``reward`` and the elements of the state: ``state_feature_0``, ``state_feature_1``, … The elements of a further
+    A row is a step. The columns are ``episode_id``, ``action`` (or ``action_0``, ``action_1``, … for a vector),
+    ``reward`` and the elements of the state: ``state_feature_0``, ``state_feature_1``, … The elements of another
     observation are ``state_NAME_0``, …
 
-    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions. If
-    the last row, and no other row, is ``terminated``, it is a transition too, because nothing depends on its next
-    state. If the file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
+    The next state of a step is the state of the next row, so n rows of an episode give n - 1 transitions. Exception: if
+    only the last row is ``terminated``, this row is a transition too, because its next state is not needed. If the file
+    has columns of the next state (``next_state_feature_0``, …), each row is a transition.
 
     Optional columns:
 
     - ``terminated`` and ``truncated`` (0 or 1, False or True) show how an episode ended. If ``terminated`` is missing,
       episodes that are not ``truncated`` count as terminated.
     - ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
-    - ``is_raw`` is 0 if the values have passed an agent's filters.
+    - ``is_raw`` is 0 if the values are the output of an agent's filters.
     - ``transition_number`` must increase within an episode.
 
-    Other columns are not read, and a warning names them.
+    Other columns are not read; a warning lists their names.
 
-    :return: the transitions by episode, the lengths [E] of the episodes, and True if the values are raw
-    :raises CoachError: the file cannot be read, a column is missing, or a cell has a wrong value
+    :return: the transitions, one episode after the other; the lengths [E] of the episodes; and True if the values are
+        raw
+    :raises CoachError: if the file cannot be read, a column is missing, or a cell has a wrong value
     """
     path = dataset.filepath
     header, rows, lines = _table(path)
@@ -98,10 +99,10 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
 
 
 def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """The header, the rows, and the line number of each row."""
+    """Read a file. Return the header, the rows, and the line number of each row."""
     content = read_bytes(path)
     if content.startswith(_OTHER_ENCODINGS):
-        raise CoachError(f"'{path}' is not in the encoding UTF-8 (it is in UTF-16 or UTF-32): save it as UTF-8")
+        raise CoachError(f"'{path}' has the encoding UTF-16 or UTF-32: save it as UTF-8")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -122,9 +123,10 @@ def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
 
 
 class _Layout:
-    """The columns of a CSV file by their meaning: states, next states, actions.
+    """The columns of a CSV file by their meaning: states, next states and actions.
 
-    :raises CoachError: a column is missing or occurs twice, or the end of episodes is under an unknown name
+    :raises CoachError: if a column is missing or occurs twice, or a column with an unknown name seems to mark the ends
+        of episodes
     """
 
     def __init__(self, header: list[str], path: str):
@@ -153,7 +155,7 @@ class _Layout:
         if twice:
             raise CoachError(f"'{self._path}' has the column '{twice[0]}' twice")
         if vectors and "action" in header:
-            raise CoachError(f"'{self._path}' has the columns 'action' and '{next(iter(vectors))}': give one of both")
+            raise CoachError(f"'{self._path}' has the columns 'action' and '{next(iter(vectors))}': remove one of them")
         missing = [name for name in _REQUIRED if name not in header]
         missing += [] if vectors or "action" in header else ["action"]
         missing += [] if self.states else [f"{_FEATURE}0"]
@@ -192,7 +194,9 @@ class _Layout:
 
 
 def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
-    """The columns of each observation, by its name: pairs of column and number, in the order of the numbers."""
+    """The columns of each observation, by the observation's name: pairs of a column and its number, in order of the
+    numbers.
+    """
     found: dict[str, list[tuple[str, int]]] = {}
     for column in header:
         if match := re.fullmatch(rf"{prefix}(.+)_(\d+)", column):
@@ -203,7 +207,7 @@ def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
 
 @dataclass
 class _Table:
-    """The cells of a file.
+    """The cells of a CSV file.
 
     :param lines: the line number of each row, for messages
     """
@@ -219,13 +223,13 @@ class _Table:
         return [row[place] for row in self.rows]
 
     def refuse(self, row: int, name: str, why: str) -> CoachError:
-        """The error for a cell, with its line and column."""
+        """Make the error for a cell, with its line and column. :param why: what is wrong"""
         return CoachError(f"'{self.path}', line {self.lines[row]}, column '{name}': {why}")
 
     def numbers(self, name: str) -> np.ndarray:
         """The numbers of a column, [N] float64.
 
-        :raises CoachError: a cell is not a finite number
+        :raises CoachError: if a cell is not a finite number
         """
         cells = self.cells(name)
         try:
@@ -240,7 +244,7 @@ class _Table:
     def truths(self, name: str) -> np.ndarray | None:
         """The booleans of a column, [N]; None if the file does not have the column.
 
-        :raises CoachError: a cell is not 0, 1, False or True
+        :raises CoachError: if a cell is not 0, 1, False or True
         """
         if name not in self.header:
             return None
@@ -248,13 +252,13 @@ class _Table:
         found = [_TRUTH.get(cell.strip().lower(), _TRUTH.get(f"{_number(cell):g}")) for cell in cells]
         if None in found:
             row = found.index(None)
-            raise self.refuse(row, name, f"{cells[row]!r:.40} is not 0 or 1, and not False or True")
+            raise self.refuse(row, name, f"{cells[row]!r:.40} is not 0, 1, False or True")
         return np.asarray(found, bool)
 
     def probabilities(self) -> np.ndarray:
         """The probabilities of all actions, [N, A] float64.
 
-        :raises CoachError: a cell is not a list of numbers, or the lists have different lengths
+        :raises CoachError: if a cell is not a list of numbers, or the lists have different lengths
         """
         cells = self.cells(_PROBABILITIES)
         found: list[list[float]] = []
@@ -276,7 +280,7 @@ def _number(cell: str) -> float:
 
 
 def _whole_if_possible(actions: np.ndarray) -> np.ndarray:
-    """Actions as integers if all are whole numbers, otherwise unchanged."""
+    """Convert actions to integers if all are whole numbers. Otherwise return them unchanged."""
     is_whole = np.all(np.floor(actions) == actions) and np.all(np.abs(actions) < 2**53)
     return actions.astype(np.int64) if is_whole else actions
 
@@ -291,23 +295,24 @@ def _is_raw(table: _Table) -> bool:
 
 
 def _by_episode(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of all rows, sorted by episode, and the number of rows of each episode. Episodes are in the order of
-    their first rows."""
+    """Sort rows by episode. Return the indices of the rows in this order, and the number of rows of each episode.
+    Episodes are in the order of their first rows.
+    """
     numbers: dict[str, int] = {}
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
     return np.argsort(episode, kind="stable"), np.bincount(episode)
 
 
 class _Ends:
-    """The ends of a file's episodes. All arrays except ``lengths`` are [N], sorted by episode.
+    """Finds the ends of the episodes in a file. All arrays except ``lengths`` are [N], sorted by episode.
 
     :param order: [N], the indices of the rows, sorted by episode
     :param rows_of: [E], the number of rows of each episode
     :param is_episodic: True if the rows with one ``episode_id`` form a whole episode
-    :raises CoachError: rows of an episode follow its end, or its rows are not in order
+    :raises CoachError: if rows of an episode follow its end, or its rows are not in order
 
     :ivar is_step: True for rows that are transitions
-    :ivar has_no_next: True for transitions without a next state
+    :ivar has_no_next: True for transitions without a known next state
     :ivar is_last: True for the last transition of an episode
     :ivar terminated: True for transitions that terminated their episode
     :ivar lengths: number of transitions of each episode; episodes without transitions are left out
@@ -324,7 +329,7 @@ class _Ends:
             before = of_rows[np.maximum(last_rows - 1, 0)] & (rows_of > 1)
             self.has_no_next[last_rows] = of_rows[last_rows] & ~before
             self.is_step[last_rows] = self.has_no_next[last_rows]
-        ends = np.where(self.is_step[last_rows], last_rows, last_rows - 1)  # the last transition of each
+        ends = np.where(self.is_step[last_rows], last_rows, last_rows - 1)  # the last transition of each episode
         has_any = self.is_step[last_rows] | (rows_of > 1)
         self.is_last = np.zeros(len(order), bool)
         self.is_last[ends[has_any]] = is_episodic
@@ -337,7 +342,7 @@ class _Ends:
             after_end = self.is_step & ~self.is_last & (of_rows | cut_off)
             if len(found := np.flatnonzero(after_end)):
                 raise CoachError(
-                    f"'{table.path}', line {table.lines[order[found[0]]]}: the episode has ended, and more rows have "
+                    f"'{table.path}', line {table.lines[order[found[0]]]}: the episode has ended, but more rows have "
                     f"its episode_id"
                 )
         self.lengths = (rows_of - ~self.is_step[last_rows])[has_any]
@@ -364,8 +369,8 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
 
     :param columns: the steps, one episode after the other
     :param episode_lengths: [E], the number of steps of each episode
-    :param is_raw: True for values of the environment, False for values after an agent's filters
-    :raises CoachError: a value is neither a number nor a vector, or the file exists or cannot be written
+    :param is_raw: True for values from the environment, False for the output of an agent's filters
+    :raises CoachError: if a value is neither a number nor a vector, or the file exists or cannot be written
     """
     parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
     actions = columns.action_column
@@ -392,6 +397,6 @@ def _cells(name: str, column: np.ndarray, path: str) -> dict[str, np.ndarray]:
     if column.ndim != 2:
         shape = " x ".join(map(str, column.shape[1:]))
         raise CoachError(
-            f"'{path}': a CSV file holds vectors, and '{name}' is {shape or 'a number'}: write to minari:ID"
+            f"'{path}': a CSV file can only contain vectors, but '{name}' is {shape or 'a number'}: write to minari:ID"
         )
     return {f"{name}_{index}": column[:, index] for index in range(column.shape[1])}

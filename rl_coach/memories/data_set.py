@@ -15,9 +15,9 @@ from rl_coach.spaces import SpacesDefinition
 class DataSet:
     """Steps of complete episodes, one episode after the other.
 
-    :param columns: the steps, each with its own reward (no n-step sums) and its next state
+    :param columns: the steps, each with the reward of this step (no n-step sums) and the next state
     :param episode_lengths: [E], number of steps of each episode; the sum is the number of all steps
-    :param is_raw: True for values of the environment, False for values after an agent's filters
+    :param is_raw: True for values from the environment, False for the output of an agent's filters
     :param spaces: the environment's spaces; None if the file does not contain them
     """
 
@@ -30,12 +30,12 @@ class DataSet:
     def of_episodes(
         cls, episodes: Sequence[Sequence[Transition]], is_raw: bool, spaces: SpacesDefinition | None = None
     ) -> DataSet:
-        """A data set from lists of transitions, one per episode. At least one transition is needed."""
+        """Make a data set from a list of transitions for each episode. At least one transition is needed."""
         steps = Batch([transition for episode in episodes for transition in episode])
         return cls(steps, np.asarray([len(episode) for episode in episodes]), is_raw, spaces)
 
     def episodes(self) -> Iterator[Episode]:
-        """New ``Episode`` objects, one for each episode."""
+        """Make an ``Episode`` object for each episode."""
         begin = 0
         for length in self.episode_lengths:
             episode = Episode()
@@ -46,7 +46,7 @@ class DataSet:
             begin += length
 
     def summary(self) -> dict[str, str]:
-        """Sizes, ranges and origin of the values as texts, by name."""
+        """A summary for printing: texts about sizes, ranges and origin of the values, by name."""
         columns, ends = self.columns, np.cumsum(self.episode_lengths)
         returns = np.add.reduceat(columns.reward_column.astype(np.float64), ends - self.episode_lengths)
         terminated = int(columns.terminated_column[ends - 1].sum())

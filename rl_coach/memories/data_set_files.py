@@ -1,4 +1,6 @@
-"""Files of data sets: CSV in Coach's layout, saved memories, Coach's pickles, and Minari's data sets."""
+"""Reading and writing of data sets: CSV in Coach's layout, saved memories, pickles of Coach 1, and Minari's data
+sets.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ def _minari_files() -> Any:
 def read(place: str | os.PathLike) -> DataSet:
     """Read a data set.
 
-    :param place: a CSV file in Coach's layout, a file of a memory's ``save`` (``.npz``), a replay buffer that Coach
-        pickled (``.p``, ``.pkl``), or ``minari:ID`` for a data set in Minari's directory
-    :raises CoachError: the data set does not exist, has another format, or has no steps
+    :param place: a CSV file in Coach's layout, a file that a memory's ``save`` has written (``.npz``), a replay buffer
+        that Coach 1 pickled (``.p``, ``.pkl``), or ``minari:ID`` for a data set in Minari's directory
+    :raises CoachError: if the data set does not exist, has another format, or has no steps
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
@@ -49,16 +51,16 @@ def read(place: str | os.PathLike) -> DataSet:
         ".csv": _read_csv, ".npz": _read_memory, **dict.fromkeys(_PICKLES, _read_pickle)
     }  # fmt: skip
     if suffix not in readers:
-        raise CoachError(f"'{text}' is not a data set that can be read: {_FORMS}")
+        raise CoachError(f"'{text}' is not a data set that can be read: use {_FORMS}")
     return _checked(readers[suffix](text), text)
 
 
 def _checked(data_set: DataSet, place: str) -> DataSet:
-    """The data set itself, if its columns consist of numbers that are finite as float32. An agent checks the values
-    against its spaces when it loads the data set.
+    """Check that all columns consist of numbers that are finite in float32, and return the data set. (An agent checks
+    the values against its spaces when it loads the data set.)
 
     :param place: the name of the data set, for the message
-    :raises CoachError: a column has other values; the message has the first row that is not finite
+    :raises CoachError: if a column has other values. The message contains the number of the first wrong step
     """
     columns = data_set.columns
     named = {**{f"state '{name}'": column for name, column in columns.state_columns.items()},
@@ -69,7 +71,7 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
         is_number = array.dtype.kind in NUMBERS and array.dtype.itemsize <= _LARGEST_NUMBER
         if not is_number or not array.size or (name == "reward" and array.ndim != 1):
             raise CoachError(f"'{place}': the {name} is {array.dtype} of the shape {array.shape[1:]}, not numbers")
-        # agents compute in float32, in which larger numbers are infinite
+        # agents compute in float32, in which numbers above this limit are infinite
         if array.dtype.kind == "f" and not (is_finite := np.abs(array) <= np.finfo(np.float32).max).all():
             row = int(np.argmin(is_finite.reshape(len(array), -1).all(axis=1)))
             raise CoachError(f"'{place}': the {name} of step {row} is not finite as float32")
@@ -77,9 +79,10 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
 
 
 def named(place: Any) -> Any:
-    """Recorded data with its format: ``CsvDataset`` for ``.csv``, ``PickledReplayBuffer`` for Coach's pickles.
+    """Add the format to a path of recorded data: ``CsvDataset`` for ``.csv``, ``PickledReplayBuffer`` for pickles of
+    Coach 1.
 
-    :return: ``place`` itself if it is not a path, or has another ending
+    :return: the path with its format; ``place`` itself if it is not a path or has another ending
     """
     if not isinstance(place, (str, os.PathLike)) or str(place).startswith(MINARI):
         return place
@@ -90,22 +93,24 @@ def named(place: Any) -> Any:
 
 
 def require_new(place: str | os.PathLike) -> None:
-    """
-    :raises CoachError: the format cannot be written, or a data set with this name exists
+    """Check that a new data set with this name can be written.
+
+    :raises CoachError: if the format cannot be written, or a data set with this name exists
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
         _minari_files().require_new(text.removeprefix(MINARI))
     elif not text.lower().endswith(".csv"):
-        raise CoachError(f"'{text}' is not a data set that can be written: FILE.csv or {MINARI}ID")
+        raise CoachError(f"'{text}' is not a data set that can be written: use FILE.csv or {MINARI}ID")
     elif os.path.exists(text):
-        raise CoachError(f"'{text}' exists already")
+        raise CoachError(f"'{text}' exists already: choose another name")
 
 
 def write(data_set: DataSet, place: str | os.PathLike) -> None:
     """Write a data set as CSV in Coach's layout, or in Minari's format (``minari:ID``).
 
-    :raises CoachError: the data set exists already, cannot be written, or has values that the format cannot hold
+    :raises CoachError: if the data set exists already, cannot be written, or has values that the format does not
+        support
     """
     require_new(place)
     text = os.fspath(place)
@@ -138,7 +143,7 @@ def _read_memory(path: str) -> DataSet:
     if not store.length:
         raise CoachError(f"'{path}' has no steps")
     if columns.n_step_column is not None:
-        raise CoachError(f"'{path}' has rewards that are sums over several steps: record with n_step = 1")
+        raise CoachError(f"'{path}' has rewards that are sums over several steps: record the steps with n_step = 1")
     if lengths is None:
         ends = np.flatnonzero(np.append(columns.game_over_column[:-1], True)) + 1
         lengths = np.diff(ends, prepend=0)

@@ -1,4 +1,4 @@
-"""Base of all memories, which store the transitions that agents learn from."""
+"""The base class of all memories. A memory stores the transitions from which an agent learns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ OVERRIDES = OverrideTable(
     {
         "knows_episodes": ("get_all_complete_episodes_transitions",),
         "stores_episodes": ("store_episode",),
-        # A subclass that chooses single goals must be asked for each goal.
+        # If a subclass chooses single goals, its method is called for each goal.
         "_goals": ("_sample_goal",),
-        # A subclass with its own method of storing must also receive transitions that arrive as columns.
+        # If a subclass has its own method of storing, this method also gets transitions that arrive as columns.
         "_extend": ("store", "store_episode"),
         "store_columns": ("store", "store_episode"),
     }
@@ -30,7 +30,7 @@ OVERRIDES = OverrideTable(
 
 
 class MemoryGranularity(Enum):
-    """The unit of a memory's size."""
+    """The unit of a memory's size: transitions or episodes."""
 
     Transitions = 0
     Episodes = 1
@@ -40,9 +40,9 @@ class MemoryParameters(Parameters):
     """Settings of an agent's memory.
 
     :ivar max_size: ``(MemoryGranularity, number)``, the largest size; a full memory removes its oldest transitions
-    :ivar shared_memory: the workers of one machine store into one memory
-    :ivar load_memory_from_file_path: a file, or a list of them, that fills the memory before training, as in
-        ``AlgorithmParameters``
+    :ivar shared_memory: True if the workers on one machine share one memory
+    :ivar load_memory_from_file_path: a file or a list of files that are loaded into the memory before training, the
+        same as in ``AlgorithmParameters``
     """
 
     constraints = {"shared_memory": FLAG}
@@ -59,27 +59,27 @@ class MemoryParameters(Parameters):
 
 
 class Memory:
-    """Memory of transitions to learn from. Agents use only the methods and attributes of this class.
+    """Base class of memories. Agents use only the methods and attributes of this class.
 
     A subclass may store its transitions in a list. It then defines ``store`` or ``store_episode``, ``sample``,
-    ``length`` and ``clean``. If it assigns the list to ``transitions``, checkpoints contain the list.
+    ``length`` and ``clean``. If the subclass assigns the list to ``transitions``, checkpoints contain the list.
 
-    Methods have the argument ``lock`` of Coach 1.0.1. It has no effect, because one process stores and samples.
+    Methods have the argument ``lock`` of Coach 1.0.1. It is ignored, because only one process stores and samples.
 
-    :param max_size: ``(MemoryGranularity, number)``
-    :cvar keeps_columns: transitions are stored in this class's columns, not in a list of the subclass
-    :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions; see
+    :param max_size: ``(MemoryGranularity, number)``, the largest size of the memory
+    :cvar keeps_columns: True if transitions are stored in this class's columns, False if in a list of the subclass
+    :cvar stores_episodes: True if agents store whole episodes (``store_episode``), not single transitions; see
         ``receives_episodes``
-    :cvar knows_episodes: the memory returns complete episodes in order; see ``returns_complete_episodes``
-    :cvar has_priorities: samples depend on ``update_priorities``
-    :cvar takes_first_priorities: the memory implements ``set_first_priorities``
-    :cvar keeps_demonstrations: the memory implements ``keep_as_demonstrations``
-    :cvar samples_sequences: the memory implements ``sample_sequences``
-    :cvar allow_duplicates: a transition may be in one batch more than once
+    :cvar knows_episodes: True if the memory returns complete episodes in order; see ``returns_complete_episodes``
+    :cvar has_priorities: True if samples depend on ``update_priorities``
+    :cvar takes_first_priorities: True if the memory implements ``set_first_priorities``
+    :cvar keeps_demonstrations: True if the memory implements ``keep_as_demonstrations``
+    :cvar samples_sequences: True if the memory implements ``sample_sequences``
+    :cvar allow_duplicates: True if a transition may be in one batch more than once
     :cvar max_n_step: largest number of rewards in a transition's n-step sum
-    :cvar relabels: the memory adds transitions with other goals and rewards
-    :cvar stores_goals_as_actions: the last of ``needed_observations`` replaces the action
-    :ivar needed_observations: observations that a state must have
+    :cvar relabels: True if the memory adds transitions with other goals and rewards
+    :cvar stores_goals_as_actions: True if the last observation of ``needed_observations`` replaces the action
+    :ivar needed_observations: names of observations that a state must have
     """
 
     keeps_columns = False
@@ -105,8 +105,9 @@ class Memory:
 
     @property
     def contiguous_frames(self) -> bool:
-        """True: sampled stacks of frames are contiguous arrays. False: they are views of [B, K, ...] arrays. Views are
-        several times faster, and serve networks that order the axes themselves."""
+        """True if sampled stacks of frames are contiguous arrays. False if they are transposed views of [B, K, ...]
+        arrays, which is several times faster.
+        """
         return self._store.contiguous_frames
 
     @contiguous_frames.setter
@@ -115,13 +116,14 @@ class Memory:
 
     @property
     def draws_many_batches(self) -> bool:
-        """True: one sample of K * B transitions may replace K samples of B, so one call can draw the batches of several
-        updates. False if priorities change between samples, if order or duplicates matter, or if a subclass stores
-        and samples the transitions itself."""
+        """True if one sample of K * B transitions may replace K samples of B transitions. One call can then draw the
+        batches of several updates. False if priorities change between samples, if order or duplicates matter, or if a
+        subclass stores and samples the transitions itself.
+        """
         return self.keeps_columns and self.allow_duplicates and not self.has_priorities
 
     def seed(self, seed: Any) -> None:
-        """Restart this memory's random stream from an int or a ``SeedSequence``."""
+        """Seed the memory's random generator with an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
@@ -129,22 +131,22 @@ class Memory:
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:
-        """Send a transition to the memory backend, if there is one. A subclass also stores the transition."""
+        """Send a transition to the memory backend, if there is a backend. A subclass also stores the transition."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(obj)
 
     def store_episode(self, episode: Episode) -> None:
-        """Send an episode to the memory backend, if there is one. A subclass also stores its transitions."""
+        """Send an episode to the memory backend, if there is a backend. A subclass also stores the transitions."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(episode)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        """Store many transitions in one call. If ``check_columns`` refuses them, none is stored.
+        """Store many transitions in one call. If ``check_columns`` raises an error, no transition is stored.
 
-        :param episode_lengths: lengths of the episodes, for memories that store episodes; by default, an episode
-            ends after each ``game_over``. Transitions after the last end remain an incomplete episode.
+        :param episode_lengths: lengths of the episodes, for memories that store episodes. With None, an episode ends
+            after each ``game_over``. Transitions after the last end become an open episode.
         """
         self.assert_not_frozen()
         self.check_columns(chunk, episode_lengths)
@@ -154,7 +156,7 @@ class Memory:
             self._extend(chunk, episode_lengths)
 
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
-        """Store checked columns in the quickest way. Not used if a further subclass overrides ``store``."""
+        """Store checked columns in the fastest way. This method is not called if a subclass overrides ``store``."""
         self._store_one_by_one(chunk, episode_lengths)
 
     def _store_one_by_one(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
@@ -175,35 +177,38 @@ class Memory:
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Check that a chunk fits the stored transitions, before ``store_columns`` changes the memory.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number; the message names it
+        :raises CoachError: if a column has missing rows, or another name, shape or kind of number. The message names
+            the column
         """
         self._store.check(chunk)
         if episode_lengths is not None:
             _check_episode_lengths(np.asarray(episode_lengths), len(chunk))
 
     def get(self, index: int) -> Any:
-        """The item at ``index``, oldest first."""
+        """The transition or episode at ``index``, oldest first."""
         raise NotImplementedError(f"{type(self).__name__} has no items to get")
 
     def length(self) -> int:
-        """The number of items."""
+        """The number of stored transitions or episodes."""
         raise NotImplementedError(f"{type(self).__name__} does not count its items")
 
     def sample(self, size: int) -> Batch:
-        """A batch of ``size`` transitions."""
+        """Sample a batch of ``size`` transitions."""
         raise NotImplementedError(f"{type(self).__name__} does not sample")
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
-        """Set priorities from the errors [B] of sampled transitions, ``info('idx')`` [B] of their batch."""
-        raise CoachError(f"{type(self).__name__} has no priorities; PrioritizedExperienceReplay has")
+        """Set the priorities of sampled transitions from their errors [B]. :param indices: ``info('idx')`` [B] of the
+        batch
+        """
+        raise CoachError(f"{type(self).__name__} has no priorities: use PrioritizedExperienceReplay")
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
         """Set the priorities of the N newest transitions from their errors [N], oldest first."""
-        raise CoachError(f"{type(self).__name__} takes no priorities; PrioritizedExperienceReplay does")
+        raise CoachError(f"{type(self).__name__} has no priorities: use PrioritizedExperienceReplay")
 
     def get_all_complete_episodes_transitions(self) -> Batch:
         """The transitions of the complete episodes in order."""
-        raise CoachError(f"{type(self).__name__} does not know episodes; EpisodicExperienceReplay does")
+        raise CoachError(f"{type(self).__name__} does not store episodes: use EpisodicExperienceReplay")
 
     def clean(self) -> None:
         """Remove all transitions."""
@@ -214,27 +219,27 @@ class Memory:
         raise CoachError(f"{type(self).__name__} does not save its transitions")
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions from a file of ``save``."""
+        """Store the transitions of a file that ``save`` has written."""
         raise CoachError(f"{type(self).__name__} does not load transitions from files")
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions of a file that Coach's ``save`` pickled."""
+        """Store the transitions of a file that Coach 1 pickled."""
         raise CoachError(f"{type(self).__name__} does not load transitions from Coach's pickles")
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
         """Store the episodes of a CSV file, after ``input_filter``."""
-        raise CoachError(f"{type(self).__name__} does not load CSV files; EpisodicExperienceReplay does")
+        raise CoachError(f"{type(self).__name__} does not load CSV files: use EpisodicExperienceReplay")
 
     def num_transitions(self) -> int:
-        """The number of transitions stored."""
+        """The number of stored transitions."""
         return self._store.length if self._own_transitions is None else len(self._own_transitions)
 
     @property
     def transitions(self) -> Any:
         """All transitions, oldest first: a ``Batch``, or the list that a subclass has assigned.
 
-        An assignment replaces the stored transitions. A memory of columns copies them. Other memories use the assigned
-        list itself, and the subclass may change it later.
+        An assignment replaces the stored transitions. A memory of columns copies the assigned transitions. Other
+        memories use the assigned list itself, and the subclass may change this list later.
         """
         if self._own_transitions is not None:
             return self._own_transitions
@@ -257,25 +262,30 @@ class Memory:
         return self._store.batch_at(positions)
 
     def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
-        """The observation ``name`` [N, ...] of the next states of the transitions at positions [N]; 0 is the oldest."""
+        """The observation ``name`` in the next states of some transitions, [N, ...].
+
+        :param positions: [N], the positions of the transitions; 0 is the oldest"""
         if self._own_transitions is not None:
             return self.transitions_at(positions).next_state_columns[name]
         return self._store.observations[name].take(self._store.rows(positions))[1]
 
     def num_training_transitions(self) -> int:
-        """The number of transitions to train on: all, or the oldest ones if the memory reserves the rest."""
+        """The number of transitions for training. Usually all; fewer if the memory reserves the newest for
+        evaluation.
+        """
         return self.num_transitions()
 
     def annotate(self, name: str, column: Any, default: Any = None) -> None:
-        """Add a column to the stored transitions. ``batch.info(name)`` of a sample returns its values. An older column
-        of that name is replaced. A frozen memory can be annotated too, because its transitions do not change.
+        """Add a column of values to the stored transitions. ``batch.info(name)`` of a sample returns the values. An
+        older column with this name is replaced. A frozen memory can be annotated too, because its transitions do not
+        change.
 
-        Later transitions without ``info[name]`` get the default. Without a default they have no value: a batch then
-        shows NaN among floats, 0 among integers and None among objects.
+        Later transitions without ``info[name]`` get the default. Without a default, they have no value: a batch then
+        has NaN in a column of floats, 0 in a column of integers and None in a column of objects.
 
         :param column: [N, ...], a value for each stored transition, oldest first
         :param default: value for later transitions without ``info[name]``; None for no value
-        :raises CoachError: the number of values and of transitions differ, or the default does not fit the values
+        :raises CoachError: if the numbers of values and transitions differ, or the default does not fit the values
         """
         self._store.annotate(name, column, default)
 
@@ -288,20 +298,22 @@ class Memory:
         return float(self._store.rewards.values[self._store.all_rows()].mean())
 
     def set_memory_backend(self, memory_backend: Any) -> None:
-        """Also send all transitions that are stored from now on to ``memory_backend``."""
+        """From now on, also send all stored transitions to ``memory_backend``."""
         self.memory_backend = memory_backend
 
     def freeze(self) -> None:
-        """Refuse all changes from now on: the memory is a fixed data set."""
+        """Make the memory a fixed data set: all later changes raise an error."""
         self.frozen = True
 
     def assert_not_frozen(self) -> None:
-        """:raises CoachError: the memory is frozen"""
+        """Check that the memory may be changed. :raises CoachError: if the memory is frozen"""
         if self.frozen:
             raise CoachError("the memory is frozen and cannot be changed")
 
     def get_state(self) -> dict[str, Any]:
-        """State for an exact continuation, as plain data: transitions, random generator, frozen or not."""
+        """The state for a checkpoint, as plain data: transitions, random generator, and whether the memory is
+        frozen.
+        """
         store = self._store
         if self._own_transitions is not None:
             store = TransitionStore(capacity=None)
@@ -322,26 +334,30 @@ class Memory:
         self.frozen = state["frozen"]
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Match a restored state of an episode in progress with the newest stored frames. Its next transitions then do
-        not store these frames again."""
+        """Find the frames of a restored state among the newest stored frames. The next transitions of this episode then
+        do not store these frames again.
+        """
         self._store.intern_frames(state)
 
 
 def returns_complete_episodes(memory: Memory | type[Memory]) -> bool:
-    """True if a memory returns complete episodes: it sets ``knows_episodes``, or overrides
-    ``get_all_complete_episodes_transitions``."""
+    """True if a memory returns complete episodes: its class sets ``knows_episodes`` or overrides
+    ``get_all_complete_episodes_transitions``.
+    """
     return memory.knows_episodes or OVERRIDES.is_replaced(memory, "knows_episodes")
 
 
 def receives_episodes(memory: Memory | type[Memory]) -> bool:
-    """True if agents store whole episodes in a memory: it sets ``stores_episodes``, or overrides ``store_episode``."""
+    """True if agents store whole episodes in a memory: its class sets ``stores_episodes`` or overrides
+    ``store_episode``.
+    """
     return memory.stores_episodes or OVERRIDES.is_replaced(memory, "stores_episodes")
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
-    """[E] the row after the last row of each episode in a chunk.
+    """[E], for each episode in a chunk, the index of the row after its last row.
 
-    :param episode_lengths: [E], or None: then an episode ends after each ``game_over``
+    :param episode_lengths: [E]; None if an episode ends after each ``game_over``
     """
     if episode_lengths is None:
         return np.flatnonzero(chunk.game_over_column) + 1
@@ -355,13 +371,13 @@ def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
 
 
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:
-    """``max_size`` as a granularity and an int.
+    """Check ``max_size``, and return it as a granularity and an int.
 
-    :raises CoachError: ``max_size`` is not a pair of a granularity and a number of at least 0
+    :raises CoachError: if ``max_size`` is not a pair of a granularity and a number of at least 0
     """
     valid = isinstance(max_size, (tuple, list)) and len(max_size) == 2 and isinstance(max_size[0], MemoryGranularity)
     if not valid or max_size[1] < 0:
-        raise CoachError(f"memory.max_size must be like (MemoryGranularity.Transitions, 1000000), not {max_size}")
+        raise CoachError(f"memory.max_size must have the form (MemoryGranularity.Transitions, 1000000), not {max_size}")
     return max_size[0], int(max_size[1])
 
 

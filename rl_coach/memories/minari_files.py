@@ -1,4 +1,6 @@
-"""Data sets of Minari, the Farama Foundation's format of recorded experience. Needs the extra ``minari``."""
+"""Reading and writing of data sets of Minari, the Farama Foundation's format of recorded experience.
+
+This module needs the extra ``minari``."""
 
 from __future__ import annotations
 
@@ -32,17 +34,17 @@ _IS_RAW = "coach_is_raw"
 def read(dataset_id: str) -> DataSet:
     """Read a data set from Minari's directory (``MINARI_DATASETS_PATH`` or ``~/.minari/datasets``).
 
-    Observations and actions have the form that ``GymEnvironment`` gives them. Values are raw, unless the data set was
-    written with ``is_raw=False``.
+    Observations and actions have the same form as from ``GymEnvironment``. Values are raw (not filtered), unless the
+    data set was written with ``is_raw=False``.
 
-    :raises CoachError: the data set does not exist, is damaged, or has spaces that are not supported
+    :raises CoachError: if the data set does not exist, is damaged, or has spaces that are not supported
     """
     try:
         return _read(minari.load_dataset(dataset_id), dataset_id)
     except CoachError:
         raise
     except Exception as error:  # Minari and HDF5 raise errors of many classes for a damaged file
-        reason = "there is none; 'minari list local' lists those that are here"
+        reason = "it does not exist; 'minari list local' shows the data sets on this machine"
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         said = reason if isinstance(error, FileNotFoundError) else text
         raise CoachError(f"cannot read the Minari data set '{dataset_id}': {said}") from None
@@ -70,15 +72,15 @@ def _read(stored: minari.MinariDataset, dataset_id: str) -> DataSet:
 
 
 def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np.ndarray:
-    """The actions [N, ...] of an episode, in the form of an agent with this action space.
+    """Convert the actions of an episode to the form of an agent with this action space, [N, ...].
 
-    :param actions: the actions from Minari, [N, ...] or a tree of such arrays
-    :raises CoachError: an action is not in the action space
+    :param actions: the actions from Minari, [N, ...] or nested dicts or tuples of such arrays
+    :raises CoachError: if an action is not in the action space
     """
     raw = [_row(actions, row) for row in range(count)]
     own = np.asarray([space.from_raw(one) for one in raw])
     if (misfit := first_misfit(space, own)) is not None:
-        # from_raw turns an unknown number into -1, so the message shows the raw action.
+        # The message shows the raw action, because from_raw turns an unknown number into -1.
         given = "" if misfit.row is None else f", step {misfit.row} of an episode: the action {raw[misfit.row]}"
         raise CoachError(f"{place}{given} is not in the action space {space!r}")
     return own.astype(np.int64) if own.dtype.kind in "iu" else own
@@ -87,7 +89,7 @@ def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np
 def _row(observations: Any, row: int) -> Any:
     if isinstance(observations, dict):
         return {name: _row(part, row) for name, part in observations.items()}
-    if isinstance(observations, tuple):  # from a Tuple space
+    if isinstance(observations, tuple):  # the actions of a Tuple space
         return tuple(_row(part, row) for part in observations)
     return observations[row]
 
@@ -126,22 +128,23 @@ def _joined(parts: list[Batch]) -> Batch:
 
 
 def require_new(dataset_id: str) -> None:
-    """
-    :raises CoachError: a data set with this name exists, or Minari does not accept the name
+    """Check that a new data set with this name can be written.
+
+    :raises CoachError: if a data set with this name exists, or Minari does not accept the name
     """
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
     except ValueError as error:
         raise CoachError(f"'{dataset_id}' is not a name for a Minari data set: {error}") from None
     if dataset_id in minari.list_local_datasets():
-        raise CoachError(f"there is a Minari data set '{dataset_id}' already: 'minari delete {dataset_id}' removes it")
+        raise CoachError(f"the Minari data set '{dataset_id}' exists already: 'minari delete {dataset_id}' deletes it")
 
 
 def write(data_set: DataSet, dataset_id: str) -> None:
-    """Write a data set to Minari's directory. If its spaces are unknown, they are derived from the values.
+    """Write a data set to Minari's directory. Unknown spaces are derived from the values.
 
-    :raises CoachError: the data set cannot be written, or a step's state is not the next state of the step before;
-        then no part of the data set is left
+    :raises CoachError: if the data set cannot be written, or the state of a step is not the next state of the step
+        before. No part of the data set remains then
     """
     columns, spaces, begin = data_set.columns, data_set.spaces, 0
     episodes = []
@@ -150,7 +153,7 @@ def write(data_set: DataSet, dataset_id: str) -> None:
         begin += length
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # Minari advises to name authors and links
+            warnings.simplefilter("ignore", UserWarning)  # Minari warns if the data set has no authors and links
             stored = minari.create_dataset_from_buffers(
                 dataset_id,
                 episodes,
@@ -172,7 +175,7 @@ def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
                 f"episode {number}: the next '{name}' of a step differs from '{name}' of the following step; Minari's "
                 f"format needs equal values"
             )
-    # Minari stores one observation more than steps.
+    # Minari stores one more observation than steps.
     observations: Any = {
         name: np.concatenate([column, steps.next_state_columns[name][-1:]])
         for name, column in steps.state_columns.items()

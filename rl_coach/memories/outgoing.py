@@ -1,4 +1,4 @@
-"""Memory of a worker: transitions wait in it until they are sent to the trainer."""
+"""The memory of a rollout worker. It stores transitions until they are sent to the trainer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rl_coach.utils import short_dynamic_import
 
 
 class OutgoingMemoryParameters(MemoryParameters):
-    """Memory of a worker, which replaces the agent's own memory there.
+    """Parameters of the memory of a rollout worker. In workers, this memory replaces the agent's own memory.
 
-    :param memory: the parameters of the agent's own memory; the trainer has that memory
-    :param sends_segments: the trainer learns from segments of episodes, whatever its memory stores
+    :param memory: the parameters of the agent's own memory, which the trainer has
+    :param sends_segments: True if the trainer learns from segments of episodes
     """
 
     path = "rl_coach.memories.outgoing:OutgoingMemory"
@@ -37,14 +37,15 @@ class OutgoingMemoryParameters(MemoryParameters):
 
 
 class OutgoingMemory(Memory):
-    """Transitions that have not been sent. The trainer's memory will store them in the same order and form.
+    """A memory of transitions that have not been sent. The trainer's memory will store them in the same order and form.
 
-    :param max_size: not used: transitions are removed when they are sent
-    :param stores_episodes: the trainer's memory stores whole episodes, or the trainer learns from segments of them
-    :param knows_episodes: the trainer's memory returns complete episodes
-    :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
-    :param takes_first_priorities: the trainer's memory uses the priorities that are sent with a chunk
-    :param keeps_demonstrations: the trainer's memory keeps demonstrations
+    :param max_size: ignored, because transitions are removed when they are sent
+    :param stores_episodes: True if the trainer's memory stores whole episodes, or if the trainer learns from segments
+        of episodes
+    :param knows_episodes: True if the trainer's memory returns complete episodes
+    :param samples_sequences: True if the trainer's memory samples sequences, for recurrent networks
+    :param takes_first_priorities: True if the trainer's memory uses the priorities that are sent with a chunk
+    :param keeps_demonstrations: True if the trainer's memory keeps demonstrations
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class OutgoingMemory(Memory):
         return len(self._episode_lengths)
 
     def take(self) -> tuple[Batch | None, list[int]]:
-        """Remove all transitions. Returns them as columns, each frame once (None if there are none), and the lengths of
-        the complete episodes."""
+        """Remove all transitions. Return them as columns in which each frame is contained once (None if there are no
+        transitions), and the lengths of the complete episodes.
+        """
         columns = self._store.chunk() if self._store.length else None
         lengths, self._episode_lengths = self._episode_lengths, []
         self._store = TransitionStore(capacity=None)

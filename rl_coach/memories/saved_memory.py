@@ -1,4 +1,4 @@
-"""Reader of saved memories (``.npz``). It checks all columns before it uses them."""
+"""A reader of saved memories (``.npz``). It checks all columns before it uses them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _KIND = "a memory that this project saved"
 
 
 def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | None]:
-    """The transitions of a file that a memory's ``save`` wrote, and the lengths [E] of the episodes; None instead of
-    lengths if the file has none.
+    """Read the transitions of a file that a memory's ``save`` has written, and the lengths [E] of the episodes. The
+    lengths are None if the file has none.
 
-    :raises CoachError: the file cannot be read, is damaged or contains something else
+    :raises CoachError: if the file cannot be read, is damaged, or is not a saved memory
     """
     content = read_data(path, _KIND)
     try:
@@ -31,7 +31,8 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
         store = TransitionStore(capacity=None)
         store.set_state(content["store"])
         lengths = content.get("episode_lengths")
-        store.batch_at(np.arange(min(store.length, 1)))  # fails here, not later, if the columns do not fit together
+        # read one row now, so that columns that do not fit together cause an error here and not later
+        store.batch_at(np.arange(min(store.length, 1)))
     except CoachError:
         raise
     except (*DAMAGE, MemoryError) as error:
@@ -40,7 +41,9 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
 
 
 def _faults(content: Any) -> Iterator[str]:
-    """The faults in the content of a file, one line each. A later check may fail if an earlier one found a fault."""
+    """Yield the faults in the content of a file, each as one line. After the first fault, later checks may raise other
+    errors.
+    """
     store = content.get("store") if isinstance(content, dict) else None
     if not isinstance(store, dict):
         yield "it has no 'store'"
@@ -123,7 +126,7 @@ def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]
     places: tuple[Any, Any] = (one["ones"], one.get("next_ones"))
     length: Any = one.get("length")
     if not all(_is_column(part, count) and part.ndim == 2 and part.dtype.kind in "iu" for part in places):
-        yield f"the observation '{name}' does not have {count} rows of places"
+        yield f"the observation '{name}' does not have {count} rows of positions"
     elif places[0].shape != places[1].shape or not is_count(length):
         yield f"the observation '{name}' has states and next states of different shapes"
     elif any(part.min() < 0 or part.max() >= length for part in places):
@@ -141,5 +144,7 @@ def _is_column(value: Any, count: int) -> bool:
 
 
 def _is_stored(value: Any, count: int) -> bool:
-    """True for rows of numbers, and for objects in the form of ``plain_column``, which are checked when restored."""
+    """True for rows of numbers, and for objects in the form of ``plain_column`` (which are checked when they are
+    restored).
+    """
     return isinstance(value, (dict, list)) or _is_column(value, count)

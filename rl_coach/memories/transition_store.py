@@ -1,4 +1,4 @@
-"""Store of transitions in columns, the base of all memories."""
+"""A store of transitions in columns. All memories use this store."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _KINDS = {"game_over": "biu", "terminated": "biu", "n_step_discounted_rewards": 
 
 
 class InfoColumn:
-    """Column of one key of the transitions' info. It also records which transitions have the key.
+    """The column of one key of the transitions' info. It also records which transitions have the key.
 
-    :ivar default: value for new rows without the key; None stores no value
+    :ivar default: value for new rows without the key; None for no value
     """
 
     def __init__(self, name: str, capacity: int, example: Any):
@@ -51,7 +51,7 @@ class InfoColumn:
         self.column.put_missing(rows)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The values [B, ...] of rows. If a row may lack the key, the array is masked where it does."""
+        """The values [B, ...] of rows. If there may be rows without the key, the array is masked in these rows."""
         values = self.column.take(rows)
         if self.present is None:
             return values
@@ -73,16 +73,16 @@ class InfoColumn:
 
 
 class TransitionStore:
-    """Transitions in columns, oldest first, in a ring.
+    """Stores transitions in columns, oldest first. The rows of the columns form a ring: new transitions overwrite the
+    oldest.
 
-    All memories store their transitions in this class; they differ in sampling. There are three ways to number a
-    transition. Its position counts from the oldest stored transition. Its serial number is the position plus
-    ``first_serial`` and never changes. Its row in the columns is the serial number modulo the capacity. The operating
-    system allocates memory when rows are written.
+    A transition has three numbers. Its *position* counts from the oldest stored transition. Its *serial number* is the
+    position plus ``first_serial``, and never changes. Its *row* in the columns is the serial number modulo the
+    capacity. The operating system allocates memory when rows are written.
 
-    :param capacity: largest number of transitions; None grows as needed
-    :param drop_oldest: function that makes space. Its argument is the number of transitions that need space. It must
-        remove at least the oldest transition with ``drop_first``. None removes exactly this number.
+    :param capacity: largest number of transitions; None if the store grows as needed
+    :param drop_oldest: a function that makes space. Its argument is the number of new transitions. It must remove at
+        least the oldest transition with ``drop_first``. None to remove exactly as many transitions as needed
     """
 
     def __init__(self, capacity: int | None, drop_oldest: Callable[[int], None] | None = None):
@@ -97,14 +97,14 @@ class TransitionStore:
         self.length = 0
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
-        self.returns: np.ndarray | None = None  # None until the return of a transition is known
+        self.returns: np.ndarray | None = None  # None as long as no return is known
         self._has_return = np.zeros(0, dtype=bool)  # True for rows with a known return
         self._forgotten_returns = np.zeros(0)
         self._forgotten_info: dict[str, InfoColumn] = {}
-        self.n_steps: np.ndarray | None = None  # None while all transitions have one step
+        self.n_steps: np.ndarray | None = None  # None as long as all transitions have one step
 
     def drop_oldest(self, count: int = 1) -> None:
-        """Remove at least one of the ``count`` oldest transitions."""
+        """Make space for ``count`` transitions: remove at least the oldest transition."""
         self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
@@ -117,9 +117,9 @@ class TransitionStore:
         self.length -= count
 
     def clear(self) -> None:
-        """Remove all transitions. The next one is stored in the first row."""
+        """Remove all transitions. The next transition is stored in the first row."""
         self.first_serial = self.length = 0
-        # Arrays are kept for later: an allocator may fill new arrays with zeros, which occupies memory at once.
+        # Arrays are kept for later use: new arrays might be filled with zeros, which would occupy memory at once.
         if self.returns is not None:
             self._forgotten_returns = self.returns
         self._forgotten_info |= self.info
@@ -129,7 +129,7 @@ class TransitionStore:
             column.clear()
 
     def rows(self, positions: Any) -> Any:
-        """The rows of the transitions at positions (an int or an array)."""
+        """Convert positions (an int or an array) to rows."""
         head = self.first_serial % self.capacity
         return (positions + head) % self.capacity if head else positions
 
@@ -142,10 +142,10 @@ class TransitionStore:
     def append(self, transition: Transition) -> int:
         """Store a copy of one transition. If there is no space, the oldest transitions are removed.
 
-        :return: its row
-        :raises CoachError: the observations have other names or shapes than the stored ones
+        :return: the row of the transition
+        :raises CoachError: if the observations have other names or shapes than the stored observations
         """
-        # Columns are created by the first transition: only it shows shapes and dtypes.
+        # The first transition creates the columns, because shapes and dtypes are unknown before.
         if not self.observations:
             self._create(transition)
         if self.length == self.capacity:
@@ -171,7 +171,7 @@ class TransitionStore:
             self.put_returns(row, value)
         if transition.n_steps != 1 or self.n_steps is not None:
             self._put_n_steps(row, transition.n_steps)
-        # The length grows last: the lines above may fail, or may remove old transitions.
+        # The length is increased last, because the lines above may fail or remove old transitions.
         self.length += 1
         return row
 
@@ -190,16 +190,16 @@ class TransitionStore:
     def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         capacity = self.capacity
         self.actions = ArrayColumn("action", capacity, action)
-        # Always float64: a first reward of integer 0 must not round later rewards.
+        # Always float64: with the dtype of a first reward that is an integer, later rewards would be rounded.
         self.rewards = ArrayColumn("reward", capacity, reward, dtype=np.float64)
         self.game_overs = np.zeros(capacity, dtype=bool)
         self.terminateds = np.zeros(capacity, dtype=bool)
         self.observations = {name: observations_for(name, capacity, value, self) for name, value in state.items()}
 
     def make_room(self, count: int) -> None:
-        """Make space for ``count`` more transitions: remove the oldest, or grow.
+        """Make space for ``count`` more transitions: remove the oldest transitions, or grow.
 
-        :raises CoachError: ``count`` is larger than the capacity
+        :raises CoachError: if ``count`` is larger than the capacity
         """
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
@@ -256,12 +256,12 @@ class TransitionStore:
         """Set one info value of all stored transitions. Old values are replaced.
 
         :param values: [length, ...], oldest first
-        :param default: value for later transitions without the key; None stores no value
+        :param default: value for later transitions without the key; None for no value
         """
         values = np.asarray(values)
         if not values.ndim or len(values) != self.length or not self.length:
             found = len(values) if values.ndim else "no"
-            raise CoachError(f"annotation '{name}' has {found} values, and the memory {self.length} transitions")
+            raise CoachError(f"annotation '{name}' has {found} values, but the memory has {self.length} transitions")
         if values.dtype.kind in "US":
             values = values.astype(object)
         if default is not None:
@@ -272,7 +272,7 @@ class TransitionStore:
         self.info[name] = column
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
-        """Replace one info value of the transitions with some serial numbers. Removed transitions are left out.
+        """Replace one info value of the transitions with given serial numbers. Removed transitions are ignored.
 
         :param serials: [N]
         :param values: [N, ...]
@@ -289,7 +289,7 @@ class TransitionStore:
     def put_returns(self, rows: Any, values: Any) -> None:
         """Set the discounted returns of rows.
 
-        :param values: [B], masked where returns are unknown; None if all are unknown
+        :param values: [B], masked where the return is unknown; None if all returns are unknown
         """
         if self.returns is None:
             self.returns = self._forgotten_returns
@@ -312,7 +312,7 @@ class TransitionStore:
         return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
 
     def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """The returns of rows, [B], masked where they are unknown; None if the store has no returns."""
+        """The returns of rows, [B], masked where a return is unknown; None if the store has no returns."""
         if self.returns is None:
             return None
         known = self._has_return[rows]
@@ -326,13 +326,14 @@ class TransitionStore:
     def check(self, chunk: Batch) -> None:
         """Check that a chunk fits the stored columns, so that ``extend`` cannot fail half-way.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number than the stored column.
-            In an empty store, the chunk's first row is the standard. The message has the name of the column.
+        :raises CoachError: if a column has missing rows, or another name, shape or kind of number than the stored
+            column. If the store is empty, the rows are compared with the chunk's first row. The message names the
+            column.
         """
         _check_rows(chunk)
         if not len(chunk):
             return
-        # An empty store gets dtypes and shapes from the chunk's first row; the other rows must fit it.
+        # An empty store gets dtypes and shapes from the chunk's first row; the other rows must fit.
         if not self.observations:
             empty = TransitionStore(capacity=1)
             empty._create_from_chunk(chunk)
@@ -353,10 +354,11 @@ class TransitionStore:
         self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
 
     def extend(self, chunk: Batch) -> None:
-        """Store the rows of a batch in order. The result equals ``append`` for each row, in a fraction of the time.
+        """Store the rows of a batch, in order. The result is the same as with ``append`` for each row, but this is much
+        faster.
 
-        Observations may be ``FrameStacks``; in arrays, equal frames are found by content. A masked entry of an info
-        column (``numpy.ma``) means that this transition does not have the key.
+        Observations may be ``FrameStacks`` or arrays. In arrays, equal frames are found by their content. A masked
+        entry of an info column (``numpy.ma``) means that this transition does not have the key.
         """
         if not self.grows and len(chunk) > self.capacity:
             chunk = chunk[len(chunk) - self.capacity :]
@@ -364,7 +366,7 @@ class TransitionStore:
             return
         if not self.observations:
             self._create_from_chunk(chunk)
-        # All frames of one chunk must fit into the ring. Otherwise they would overwrite each other.
+        # All frames of a chunk must fit into the ring, otherwise they would overwrite each other.
         if self._exceeds_frames(chunk):
             half = len(chunk) // 2
             self.extend(chunk[:half])
@@ -403,7 +405,8 @@ class TransitionStore:
     def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
         for name, values in info.items():
             given = np.ma.getdata(values) if isinstance(values, np.ndarray) else values
-            # The unmasked data sets the dtype: a masked first value counts as NaN, and the column would be of floats.
+            # The data without the mask sets the dtype: a masked first value would be NaN, and the column would have
+            # floats.
             column = self.info.get(name) or self._create_info(name, given[0])
             column.column.put_many(rows, given)
             if column.present is not None:
@@ -414,7 +417,7 @@ class TransitionStore:
             self.info[name].put_default(rows)
 
     def repeat(self, positions: np.ndarray) -> np.ndarray:
-        """Store copies of transitions as the newest ones. Their frames are shared. ``make_room`` must be called before.
+        """Store copies of transitions as the newest transitions. Frames are shared. Call ``make_room`` before.
 
         :return: the rows of the copies
         """
@@ -428,23 +431,23 @@ class TransitionStore:
     # Changing the order
 
     def remove(self, position: int) -> None:
-        """Remove one transition. All columns are copied, unless it is the oldest."""
+        """Remove one transition. Unless it is the oldest transition, all columns are copied."""
         if position == 0:
             self.drop_first(1)
             return
         self.reorder(np.delete(np.arange(self.length), position))
 
     def reorder(self, positions: np.ndarray) -> None:
-        """Keep the transitions at ``positions``, in that order."""
+        """Keep only the transitions at ``positions``, in this order."""
         self.length, sources = len(positions), self.rows(positions)
         self._move(sources, self.all_rows(), self.first_serial + np.arange(self.length))
 
     # Reading
 
     def batch(self, rows: np.ndarray, info: dict[str, np.ndarray] | None = None) -> Batch:
-        """The transitions in ``rows`` as new columns.
+        """Return the transitions in ``rows`` as new columns.
 
-        :param info: further info columns for the batch
+        :param info: more info columns for the batch
         """
         states, next_states = {}, {}
         for name, column in self.observations.items():
@@ -466,14 +469,14 @@ class TransitionStore:
         )
 
     def batch_at(self, positions: np.ndarray) -> Batch:
-        """The transitions at ``positions`` as new columns. An empty store returns an empty batch."""
+        """Return the transitions at ``positions`` as new columns. An empty store returns an empty batch."""
         if not self.observations:
             empty = np.empty(0, dtype=np.float32)
             return Batch.from_columns({}, empty, empty, empty.astype(bool), {})
         return self.batch(self.rows(positions))
 
     def transitions_at(self, positions: np.ndarray) -> list[Transition]:
-        """The transitions at ``positions``, with the contents that were stored."""
+        """Return the transitions at ``positions`` as objects, with the contents that were stored."""
         rows = self.rows(positions)
         transitions = self.batch_at(positions).transitions
         for row, transition in zip(rows.tolist(), transitions):
@@ -487,7 +490,9 @@ class TransitionStore:
         return transitions
 
     def transitions(self) -> list[Transition]:
-        """All transitions. Common frames are the same array in all of them, as in the output of a stacking filter."""
+        """Return all transitions as objects. Transitions share the arrays of common frames, as in the output of a
+        stacking filter.
+        """
         rows = self.all_rows()
         transitions = self.transitions_at(np.arange(self.length))
         for name, column in self.observations.items() if self.length else ():
@@ -499,7 +504,7 @@ class TransitionStore:
     # Plain data
 
     def chunk(self) -> Batch:
-        """All transitions as one chunk for ``extend``. Each frame is in it once."""
+        """Return all transitions as one chunk for ``extend``. Each frame is contained once."""
         if not self.length:
             return self.batch_at(np.arange(0))
         rows = self.all_rows()
@@ -521,13 +526,15 @@ class TransitionStore:
         )
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the stored frames of a state that follows the newest transition, so they are not stored again."""
+        """Find the stored frames of a state that follows the newest transition, so that these frames are not stored
+        again.
+        """
         for name, column in self.observations.items() if self.length else ():
             if name in state:
                 column.intern_frames(state[name])
 
     def get_state(self) -> dict[str, Any]:
-        """All transitions and their place in the ring, as plain data."""
+        """Return all transitions and their positions in the ring, as plain data."""
         rows = self.all_rows()
         state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
         if self.length:
@@ -545,7 +552,7 @@ class TransitionStore:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from ``get_state``: the same transitions in the same rows. Sampling continues exactly.
 
-        :raises CoachError: the capacity differs
+        :raises CoachError: if the store has another capacity
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
@@ -571,7 +578,7 @@ class TransitionStore:
         self.game_overs[rows] = state["game_over"]
         self.terminateds[rows] = state["terminated"]
         if state["returns"] is not None:
-            # Old checkpoints have no column 'has_return' and mark unknown returns by NaN.
+            # Old checkpoints have no column 'has_return'; unknown returns are NaN there.
             known = state["has_return"] if "has_return" in state else ~np.isnan(state["returns"])
             self.put_returns(rows, np.ma.MaskedArray(state["returns"], ~known))
         if state.get("n_steps") is not None:
@@ -606,7 +613,7 @@ def _check_rows(chunk: Batch) -> None:
     for name, column in columns.items():
         if column is not None and (not np.ndim(getattr(column, "indices", column)) or len(column) != len(chunk)):
             rows = len(column) if np.ndim(getattr(column, "indices", column)) else "no"
-            raise CoachError(f"the chunk's '{name}' has {rows} rows, its rewards are {len(chunk)}")
+            raise CoachError(f"the chunk's '{name}' has {rows} rows, but there are {len(chunk)} rewards")
     for name in ("game_over", "terminated", "n_step_discounted_rewards", "n_steps"):
         column = columns[name]
         if column is not None and (column.ndim != 1 or column.dtype.kind not in _KINDS[name]):
@@ -635,13 +642,13 @@ def _one_row(value: Any) -> np.ndarray:
 
 
 def _with_default(name: str, values: np.ndarray, default: Any) -> tuple[np.ndarray, Any]:
-    """Annotations and their default, converted to a dtype that can hold both."""
+    """Convert annotations and their default to a dtype that can represent both."""
     default = np.asarray(default)
     if values.dtype.kind not in "biufc":
         return values, default.item() if not default.ndim else default
     if default.dtype.kind not in "biufc" or default.shape != values.shape[1:]:
         raise CoachError(
-            f"the default of annotation '{name}' is {default.tolist()}: it must have the form of its values"
+            f"the default of annotation '{name}' is {default.tolist()}: it must have the shape and type of the values"
         )
     dtype = np.result_type(values.dtype, default.dtype)
     return values.astype(dtype), default.astype(dtype)

@@ -223,7 +223,7 @@ def test_streams_need_a_head_that_takes_them(tmp_path):
     parameters = ddpg()
     parameters.network_wrappers["critic"].middleware_parameters.num_streams = 2
     with pytest.raises(
-        CoachError, match=r"'critic' has several streams, .* DDPGVHead does not support: set num_streams"
+        CoachError, match=r"'critic' has several streams, .* DDPGVHead supports only one: set num_streams"
     ):
         graph(parameters, Target, tmp_path)
 

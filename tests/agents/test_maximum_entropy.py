@@ -303,7 +303,9 @@ def test_a_checkpoint_without_renormalization_is_refused_in_a_line(tmp_path):
     manager.save_checkpoint()
     other = graph(renormalized_crossq(), Target, tmp_path / "other", schedule(4, heatup=20))
     path = next((tmp_path / "plain").rglob("*.ckpt"))
-    with pytest.raises(CoachError, match=r"does not fit this graph: 'buffers' has \d+ arrays, got \d+$") as caught:
+    with pytest.raises(
+        CoachError, match=r"does not fit this graph: 'buffers' must have \d+ arrays, but \d+ were given$"
+    ) as caught:
         other.restore_checkpoint(str(path.parent))
     assert "\n" not in str(caught.value)
 

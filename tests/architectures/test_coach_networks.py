@@ -85,7 +85,7 @@ def test_gradients_that_wait_can_be_forgotten():
     wrapper.train_and_sync_networks(ROWS, TARGETS)
     for own, expected in zip(other.online_network.get_weights(), wrapper.online_network.get_weights()):
         np.testing.assert_array_equal(own, expected)
-    with pytest.raises(CoachError, match="6 weights, and 1 gradients"):
+    with pytest.raises(CoachError, match="6 weight arrays, but 1 gradients"):
         wrapper.online_network.apply_gradients([TARGETS])
 
 
@@ -129,5 +129,5 @@ def test_weights_are_saved_by_themselves(tmp_path):
         for own, other in zip(getattr(restored, name).get_weights(), getattr(saved, name).get_weights()):
             np.testing.assert_array_equal(own, other)
     (tmp_path / "weights.level.agent.main.online").write_bytes(b"damaged")
-    with pytest.raises(CoachError, match="does not hold this network's weights"):
+    with pytest.raises(CoachError, match="does not contain the weights of this network"):
         restored.collect_savers("level/agent").restore(None, str(tmp_path / "weights"))

@@ -81,7 +81,7 @@ def test_a_run_on_two_devices_goes_on_with_one_and_learns_the_same(tmp_path):
     run = str(run_below(tmp_path / "moved"))
     refused = coach("--resume", run, devices=1)
     assert refused.returncode == 2
-    assert refused.stderr.splitlines()[-1] == "coach: num_devices is 2, but JAX has found one device (kind: cpu)"
+    assert refused.stderr.splitlines()[-1] == "coach: num_devices is 2, but JAX has only one device (cpu): use fewer"
     resumed = coach("--resume", run, "--num_devices", "1", "-cp", SHORT.format(100), devices=1)
     assert resumed.returncode == 0, resumed.stderr
     train(tmp_path / "one", "CartPole_DQN", 1, 100)

@@ -45,7 +45,7 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, COMPATIBLE_MXNET, raising=False)
     monkeypatch.setattr(np, "__version__", "2.1.0")
     with pytest.raises(
-        CoachError, match=r"needs numpy<2, and this is numpy 2.1.0: " + re.escape(install_command("mxnet"))
+        CoachError, match=r"needs numpy<2, but numpy 2.1.0 is installed: " + re.escape(install_command("mxnet"))
     ):
         importlib.import_module(COMPATIBLE_MXNET)
 

@@ -528,7 +528,7 @@ def test_values_with_the_same_number_of_rows_in_each_batch_are_refused():
         assert learner.train(columns(size), num_updates=1).values["two"].shape == (1, 2)
     # the outputs of the smaller batch, whose compiled call was not traced last: loss, norm, B errors and 2 values
     earlier = np.zeros((1, 2 + B + 2), np.float32)
-    with pytest.raises(CoachError, match="two of the update rule needs B rows or a fixed share of B"):
+    with pytest.raises(CoachError, match="the update rule's two must have B rows or a fixed share of B"):
         learner.result_of(learner.step.stages, earlier, 1).wait()
 
 
@@ -548,7 +548,7 @@ def test_values_of_rows_and_values_outside_networks():
     values.set_state(state)
     np.testing.assert_allclose(values.online_network.get_weights(), [2.75])
     np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
-    with pytest.raises(CoachError, match="network 'main' holds values and predicts nothing"):
+    with pytest.raises(CoachError, match="network 'main' has no inputs and cannot predict"):
         values.online_network.predict({})
 
 

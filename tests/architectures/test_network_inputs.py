@@ -80,8 +80,8 @@ def test_each_observation_gets_an_embedder_where_none_has_one(caplog):
     assert list(networks["q"].input_embedders_parameters) == ["camera", "table", "action"]
     assert list(networks["seeing"].input_embedders_parameters) == ["camera", "action"]
     assert caplog.records[0].getMessage() == (
-        "network 'main' embeds 'observation', which the environment does not observe: each observation of the "
-        "environment gets an embedder: 'camera' (image of 8 x 6, which is small: scheme Shallow), 'table' (tensor)"
+        "network 'main' embeds 'observation', but the environment has no such observation: each of its "
+        "observations gets an embedder: 'camera' (image of 8 x 6, which is small: scheme Shallow), 'table' (tensor)"
     )
     embed_what_is_there(networks, those)
     assert len(caplog.records) == 2

@@ -34,9 +34,9 @@ def test_a_layout_gives_back_what_it_packed():
 def test_only_arrays_that_fit_are_taken():
     state = wrap(network_parameters([QHeadParameters()]), spaces(VECTOR, DISCRETE)).state
     before, version = state.arrays("weights"), state.version
-    with pytest.raises(ValueError, match=f"'weights' has {len(before)} arrays, got {len(before) - 1}"):
+    with pytest.raises(ValueError, match=f"'weights' must have {len(before)} arrays, but {len(before) - 1} were given"):
         state.set_arrays("weights", before[1:])
-    with pytest.raises(ValueError, match=r"an array of 'weights' has shape \(3, 8\), got \(8, 3\)"):
+    with pytest.raises(ValueError, match=r"an array of 'weights' must have the shape \(3, 8\), but has \(8, 3\)"):
         state.set_arrays("weights", [before[0].T, *before[1:]])
     assert state.version == version
     state.set_arrays("weights", [array.astype(np.float64) + 1 for array in before])

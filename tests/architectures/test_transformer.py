@@ -186,7 +186,7 @@ def test_an_exported_policy_has_the_context_of_the_agent(tmp_path):
         ({"middleware_parameters": TransformerMiddlewareParameters(width=9, heads=2)}, "9 of a transformer is not a"),
         (
             {"input_embedders_parameters": {"observation": InputEmbedderParameters()}},
-            r"reads the steps of a context, not one vector: set the embedders .* ContextEmbedderParameters\(steps\)",
+            r"needs a sequence of steps, not one vector: set the embedders .* ContextEmbedderParameters\(steps\)",
         ),
         (
             {"input_embedders_parameters": {"observation": ContextEmbedderParameters(steps=7)}},

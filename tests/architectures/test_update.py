@@ -189,6 +189,6 @@ def test_a_column_of_another_rank_is_named_instead_of_broadcast():
     columns = {"rewards": np.zeros(4), "discounts": np.zeros((4, 1))}
     with pytest.raises(CoachError, match=r"'discounts' has shape \(4, 1\), and the update rule takes 1 dimensions"):
         assert_rank(1, **columns)
-    with pytest.raises(CoachError, match="needs 'returns', which the batch lacks"):
+    with pytest.raises(CoachError, match="needs 'returns', but the batch does not have it"):
         assert_rank(1, returns=None)
     assert_rank(1, rewards=columns["rewards"])

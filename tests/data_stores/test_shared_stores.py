@@ -83,12 +83,12 @@ def test_a_worker_gets_what_the_trainer_left_last(two_stores):
 def test_a_worker_takes_each_new_checkpoint_once(two_stores):
     trainer, worker = two_stores
     source, target = (Graph(pathlib.Path(store.params.checkpoint_dir)) for store in two_stores)
-    with pytest.raises(CoachError, match="no new policy came"):
+    with pytest.raises(CoachError, match="no new policy was stored"):
         worker.load_policy(target, timeout=0)
     trainer.save_policy(source)
     trainer.save_policy(source)
     worker.load_policy(target, timeout=5)
-    with pytest.raises(CoachError, match="no new policy came"):
+    with pytest.raises(CoachError, match="no new policy was stored"):
         worker.load_policy(target, timeout=0)
     worker.load_policy(target, require_new_policy=False, timeout=0)
     trainer.save_policy(source)
@@ -97,7 +97,7 @@ def test_a_worker_takes_each_new_checkpoint_once(two_stores):
     assert not worker.end_of_policies()
     trainer.mark(SyncFiles.FINISHED)
     assert worker.end_of_policies()
-    with pytest.raises(CoachError, match="its trainer has finished"):
+    with pytest.raises(CoachError, match="the trainer has finished"):
         worker.load_policy(target)
 
 
@@ -201,7 +201,7 @@ def test_a_key_that_leads_out_of_the_directory_is_refused(s3, tmp_path):
     store = s3_store(s3, tmp_path, tmp_path / "run")
     store.put("policy", b"")
     s3.objects["pole/1/files/../../outside"] = s3.objects["pole/1/store/policy"]
-    with pytest.raises(CoachError, match="a path outside of its directory"):
+    with pytest.raises(CoachError, match="a path outside its directory"):
         store.load_from_store()
     assert not (tmp_path / "outside").exists()
 

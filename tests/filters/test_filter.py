@@ -258,7 +258,7 @@ def test_a_state_of_other_filters_is_refused():
         statistics_filter().set_state(state)
     with pytest.raises(CoachError, match="'reward/ewma' is only in the checkpoint"):
         InputFilter().set_state({"reward/ewma": {}})
-    with pytest.raises(CoachError, match="has a state for the RewardRescaleFilter, which has no state"):
+    with pytest.raises(CoachError, match="has a state for a RewardRescaleFilter, but this filter has none"):
         RewardRescaleFilter(2).set_state({"a": 1})
 
 
@@ -314,7 +314,7 @@ def test_the_base_filter():
     base = Filter("a")
     base.set_name("b")
     assert base.name == "b"
-    with pytest.raises(NotImplementedError, match="Filter does not filter"):
+    with pytest.raises(NotImplementedError, match="Filter does not define filter"):
         base.filter(None)
 
 

@@ -154,7 +154,7 @@ def test_a_memory_that_was_cleared_has_no_annotation(kind):
 
 @pytest.mark.parametrize("column", [np.zeros(11), np.zeros(13), 5.0, []])
 def test_there_must_be_one_value_for_each_transition(kind, column):
-    with pytest.raises(CoachError, match=r"annotation 'double' has .* values, and the memory 12 transitions"):
+    with pytest.raises(CoachError, match=r"annotation 'double' has .* values, but the memory has 12 transitions"):
         filled(kind, Steps()).annotate("double", column)
 
 

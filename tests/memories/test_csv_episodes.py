@@ -64,7 +64,7 @@ def test_csv_passes_the_input_filter(tmp_path):
 
 def test_csv_that_does_not_fit_says_so(tmp_path):
     memory = episodic(2)
-    with pytest.warns(UserWarning, match="3 transitions; the newest 1 fit"):
+    with pytest.warns(UserWarning, match="3 transitions, but only the newest 1 fit"):
         memory.load_csv(CsvDataset(csv_file(tmp_path)), None)
 
 
@@ -158,7 +158,7 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         ),
         (STEPS.replace("feature_1", "feature_2"), ["0,1,1,1,1"], "no column 'state_feature_1'"),
         (STEPS.replace("feature_0", "feature_3"), ["0,1,1,1,1"], "no column 'state_feature_0'"),
-        (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': give one of both"),
+        (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': remove one of them"),
         (
             STEPS + ",next_state_feature_0",
             ["0,1,1,1,1,1"],
@@ -166,7 +166,7 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         ),
         (STEPS + ",done", ["0,1,1,1,1,0"], "the column 'done' is not known: name it 'terminated'"),
         (STEPS + ",timeouts", ["0,1,1,1,1,0"], "or 'truncated'"),
-        (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0 or 1"),
+        (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0, 1, False or True"),
         (STEPS, ["0,1,1,1"], "line 2 has 4 cells, and the header has 5"),
         (STEPS, ["0,1,,1,1"], "line 2, column 'reward': '' is not a finite number"),
         (STEPS, ["0,1,1,1,1", "0,1,inf,1,1"], "line 3, column 'reward': 'inf' is not a finite number"),

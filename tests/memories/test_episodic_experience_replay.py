@@ -394,7 +394,7 @@ def test_shuffling_keeps_episodes_together():
 
 def test_open_episodes_are_noticed_and_closed():
     memory = episodic([2], open_steps=3)
-    with pytest.raises(CoachError, match="still open"):
+    with pytest.raises(CoachError, match="is not complete"):
         memory.verify_last_episode_is_closed()
     memory.close_last_episode()
     memory.verify_last_episode_is_closed()

@@ -201,7 +201,7 @@ def test_a_bad_chunk_is_named_and_changes_nothing(name, fault, filled):
         ("action_column", np.zeros((8, 3)), "'action' holds float32"),
         ("action_column", np.array(["left"] * 8), "'action' holds float32"),
         ("reward_column", np.zeros((8, 2), np.float32), "'reward' holds float64"),
-        ("game_over_column", np.zeros(7, bool), "'game_over' has 7 rows, its rewards are 8"),
+        ("game_over_column", np.zeros(7, bool), "'game_over' has 7 rows, but there are 8 rewards"),
         ("terminated_column", np.array(["no"] * 8), "'terminated' is of <U2"),
         ("n_step_column", np.full(8, 0.5), "'n_steps' is of float64"),
         ("return_column", np.zeros((8, 1)), "'n_step_discounted_rewards' is of float64"),
@@ -264,7 +264,7 @@ def test_episode_lengths_are_checked():
 
 def test_hindsight_takes_whole_episodes_that_have_room():
     memory = made("hindsight")
-    with pytest.raises(CoachError, match="the chunk's last one is open"):
+    with pytest.raises(CoachError, match="the chunk's last episode is open"):
         memory.store_columns(Batch(with_observations(Steps().episode(8, ends=False))))
     with pytest.raises(CoachError, match="max_size"):
         memory.store_columns(Batch(with_observations(Steps().episode(120))))

@@ -499,7 +499,7 @@ def test_vectors_of_older_files_become_numbers():
 def test_a_vector_of_another_length_is_refused():
     store = numbered(2)
     other = {"observation": one_hot(3, 99_999)}
-    with pytest.raises(CoachError, match=r"'observation' holds float32\[100000\], this chunk has float32\[99999\]"):
+    with pytest.raises(CoachError, match=r"'observation' holds float32\[100000\], but this chunk has float32\[99999\]"):
         store.append(Transition(other, 0, 1.0, other, False))
 
 

@@ -77,14 +77,14 @@ play(moved, 20)
 assert one.total_updates == moved.total_updates > 15
 assert_equal_weights(one, moved)
 """
-    assert "num_devices is 2, but JAX has found one device (kind: cpu)\n" in run(script, 1)
+    assert "num_devices is 2, but JAX has only one device (cpu): use fewer\n" in run(script, 1)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("0", "task_parameters.num_devices is 0; it must be a whole number from 1 or None"),
-        ("3", "num_devices is 3, but JAX has found 2 devices (kind: cpu)"),
+        ("3", "num_devices is 3, but JAX has only 2 devices (cpu): use fewer"),
         (
             "2, framework='tensorflow'",
             "tensorflow learns on one device: leave out num_devices, or use the framework jax",

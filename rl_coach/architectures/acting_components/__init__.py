@@ -1,1 +1,1 @@
-"""Networks that only act: ONNX Runtime predicts, nothing learns, and no training framework is imported."""
+"""Networks that act but do not learn. ONNX Runtime computes their outputs, so no training framework is imported."""

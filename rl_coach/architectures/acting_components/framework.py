@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError
 
 
 class BlueprintNetwork(NetworkFunction):
-    """A network made from its blueprint; its weights are zeros until they are set."""
+    """A network that is made from a ``NetworkBlueprint``. All weights are 0 until they are set."""
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
         super().__init__(parameters, name)
@@ -39,7 +39,7 @@ class BlueprintNetwork(NetworkFunction):
 
 
 class ActingNetworkState(NetworkState):
-    """Weights and buffers in NumPy arrays; there is no optimizer. See ``NetworkState``."""
+    """The state of a network in NumPy arrays, without an optimizer; see ``NetworkState``."""
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         online = {"weights": function.initial_weights(), "buffers": function.initial_buffers()}
@@ -55,17 +55,17 @@ class ActingNetworkState(NetworkState):
         self.version += 1
 
     def _replace(self, group: str, arrays: Sequence[np.ndarray]) -> None:
-        # new arrays: a target that was copied shares its arrays with the online network
+        # copies, because a target network may share its arrays with the online network
         self._arrays = {**self._arrays, group: [np.array(array) for array in arrays]}
 
 
 def refuse_to_learn(*arguments: Any) -> NoReturn:
-    """Used instead of a learner. :raises CoachError: always"""
-    raise CoachError("this process only acts: networks learn in the trainer, on another framework")
+    """Refuse to make a learner, because this process only acts. :raises CoachError: always"""
+    raise CoachError("this process only acts: train networks in the trainer, on another framework")
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """The graph that came with the blueprint."""
+    """Return the ONNX graph of the network's blueprint."""
     if not isinstance(network, BlueprintNetwork):
         raise CoachError("a network of single values does not act, so it has no ONNX graph")
     return network.blueprint

@@ -1,1 +1,1 @@
-"""Networks as passes over array operations, for the frameworks that Keras is not used on."""
+"""Networks made of array operations, for MXNet and PyTorch, where Coach does not use Keras."""

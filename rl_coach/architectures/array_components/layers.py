@@ -1,7 +1,7 @@
-"""Layers on the array operations of MXNet or PyTorch, or on operations that record an ONNX graph.
+"""Layers made of the array operations of MXNet or PyTorch, or of operations that record an ONNX graph.
 
-A layer is a plain function of its input and a ``Pass``, and the pass supplies its weights. The first pass draws the
-weights in the order of the calls. Every later pass supplies given weights in the same order.
+A layer is a plain function of its input and a ``Pass``. The pass supplies the layer's weights. The first pass draws
+initial weights in the order of the calls. Later passes supply given weights in the same order.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from rl_coach.architectures.layers import (
 )
 
 CONVOLUTION, UNIT_COLUMNS = "convolution", "unit columns"
-"""Kinds of weights that training steps treat in their own ways."""
+"""Kinds of weights that need a special treatment in training steps."""
 
 
 class Pass:
-    """A run through a network with given weights.
+    """A forward pass through a network with given weights.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
-    :param training: batch normalisation over the batch, and dropout
-    :param single_step: each row is a separate sequence with one step
-    :param draws_noise: NoisyNet layers draw new noise; otherwise they use the noise in the buffers
-    :param parts: all objects other than arrays that the first pass has made, in order
+    :param training: True in updates: batch normalisation uses the statistics of the batch, and dropout is active
+    :param single_step: True if each row is a separate sequence with one step
+    :param draws_noise: True if NoisyNet layers draw new noise; otherwise they use the noise in the buffers
+    :param parts: the objects that the first pass has made and that are not arrays, such as modules, in order
     """
 
     def __init__(
@@ -53,45 +53,49 @@ class Pass:
         self._num_buffers = 0
 
     def part(self, make: Callable[[], Any]) -> Any:
-        """The next part of a network that is not an array, such as a user's module."""
+        """The next object of the network that is not an array, such as a user's module."""
         return next(self._parts)
 
     def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:
-        """The next trained weight."""
+        """The next trained weight array."""
         return next(self._weights)
 
     def buffer(self, shape: tuple[int, ...], initializer: Initializer) -> int:
-        """The position of the next array that is not trained."""
+        """The position in ``buffers`` of the next array that is not trained."""
         self._num_buffers += 1
         return self._num_buffers - 1
 
     def noise_buffer(self, size: int) -> int:
-        """The position of the next array of noise, which is renewed before each action."""
+        """The position in ``buffers`` of the next array of noise. New noise is drawn before each action."""
         return self.buffer((size,), Constant(0.0))
 
     def random_stream(self) -> int:
-        """The position of the next stream of random numbers: a seed, and how often it was drawn from."""
+        """The position in ``buffers`` of the next random stream: an array of a seed and the number of draws."""
         return self.buffer((2,), Constant(0.0))
 
     def dropout_mask(self, stream: int, shape: tuple[int, ...], rate: float) -> Any:
-        """Zeros at this rate, elsewhere 1 / (1 - rate), from the next numbers of a stream."""
+        """A mask for dropout: 0 with the probability ``rate``, otherwise 1 / (1 - rate).
+
+        :param stream: the position of the random stream"""
         mask, self.buffers[stream] = self.ops.dropout_mask(self.buffers[stream], shape, rate)
         return mask
 
     def factorised_noise(self, stream: int, size: int) -> Any:
-        """[size], sign(x) sqrt(|x|) of standard normal x, from the next numbers of a stream."""
+        """[size], the noise of NoisyNet layers: sign(x) sqrt(|x|) of standard normal x.
+
+        :param stream: the position of the random stream"""
         noise, self.buffers[stream] = self.ops.factorised_noise(self.buffers[stream], size)
         return noise
 
 
 class DrawingPass(Pass):
-    """The first run, which draws the weights.
+    """The first pass, which draws the initial weights.
 
     :ivar drawn: the trained weights
-    :ivar initial_buffers: the untrained state
-    :ivar noise: indices of the float buffers that hold noise
-    :ivar parts: all objects other than arrays
-    :ivar kinds: indices of the weights of each kind
+    :ivar initial_buffers: the arrays that are not trained
+    :ivar noise: positions of the noise, counted among the float buffers
+    :ivar parts: the objects that are not arrays
+    :ivar kinds: positions of the weights of each kind
     """
 
     def __init__(self, ops: Any, rng: np.random.Generator):
@@ -116,7 +120,7 @@ class DrawingPass(Pass):
         return self._add(initializer(shape))
 
     def noise_buffer(self, size: int) -> int:
-        # counted among the float buffers, because only these are inputs of the acting graph
+        # only float buffers are counted, because only float buffers are inputs of the ONNX graph
         self.noise.append(sum(buffer.dtype == np.float32 for buffer in self.initial_buffers))
         return super().noise_buffer(size)
 
@@ -130,9 +134,9 @@ class DrawingPass(Pass):
 
 
 class ArrayLayers(Layers):
-    """Layers of one part of a network, computed immediately.
+    """Layers of one part of a network. Each call of a layer returns its output at once.
 
-    :param run: supplies the weights
+    :param run: the pass, which supplies the weights
     """
 
     def __init__(self, run: Pass, settings: LayerSettings):
@@ -170,7 +174,7 @@ class ArrayLayers(Layers):
         kernel = run.weight((x.shape[-1], 4 * cells), self.kernel())
         recurrent = run.weight((cells, 4 * cells), self.kernel())
         bias = run.weight((4 * cells,), _OpenForgetGate(1.0))
-        # one product for the inputs of all steps: only the recurrent part must wait for the step before
+        # one product for the inputs of all steps: only the recurrent part needs the result of the step before
         projected = ops.matmul(x, kernel) + bias
         if run.single_step:
             h, c = self._cell(projected + ops.matmul(h, recurrent), c)
@@ -202,7 +206,7 @@ class ArrayLayers(Layers):
     def batch_renorm(self, x: Any, warm_up: int) -> Any:
         run, ops = self.run, self.ops
         scale, shift, positions = self._norm(x)
-        # before the return, because each pass asks for the same buffers in the same order
+        # before the return: each pass must ask for the same buffers in the same order
         passes = run.buffer((1,), Constant(0.0))
         mean, variance = (run.buffers[position] for position in positions)
         if not run.training:
@@ -214,7 +218,7 @@ class ArrayLayers(Layers):
         return normalized * scale + shift
 
     def _norm(self, x: Any) -> tuple[Any, Any, tuple[int, int]]:
-        """Scale and shift, and the positions of the running mean and variance."""
+        """Scale and shift, and the positions in ``buffers`` of the running mean and variance."""
         run, size = self.run, x.shape[-1:]
         scale, shift = run.weight(size, Constant(1.0)), run.weight(size, Constant(0.0))
         return scale, shift, (run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0)))
@@ -226,7 +230,7 @@ class ArrayLayers(Layers):
             self.run.buffers[position] = old + (1 - NORM_MOMENTUM) * (new - old)
 
     def dropout(self, x: Any, rate: float) -> Any:
-        # also if it is not used: each pass asks for the same buffers in the same order
+        # also if it is not used: each pass must ask for the same buffers in the same order
         stream = self.run.random_stream()
         if not self.run.training:
             return x
@@ -247,7 +251,7 @@ class ArrayLayers(Layers):
 
 
 class _OpenForgetGate(Constant):
-    """Zeros for an LSTM's bias, but ``value`` for the forget gate, the second of four."""
+    """Initial bias of an LSTM: ``value`` for the forget gate (the second of four gates), zeros for the others."""
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
         zero, value = np.zeros(shape[0] // 4), super().values((shape[0] // 4,))

@@ -1,4 +1,4 @@
-"""Training steps that make one update after the other, each with all weights of a network as one vector."""
+"""Learners for MXNet and PyTorch. They make one update after the other, with all weights of a network in one vector."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rl_coach.architectures.update import TrainingStep, clips_each_variable
 
 LEARNED = ("weights", "slots")
 Called = tuple[Variables, Sequence[Any]]
-"""The variables after a step, and its results."""
+"""The new variables and the results of a step."""
 Change = Callable[[Variables, dict[str, Any], list], Called]
-"""A step on columns and scalars."""
+"""A function that makes a step from variables, the columns of a batch and scalars."""
 
 
 class PackedBatch(NamedTuple):
-    """[B, width], the packed rows of a batch, its other columns, and the numbers of the update."""
+    """A batch for one update: packed rows [B, width], the columns that are not packed, and the update's scalars."""
 
     rows: np.ndarray
     large: list[np.ndarray]
@@ -27,7 +27,7 @@ class PackedBatch(NamedTuple):
 
 
 class VectorStep(TrainingStep):
-    """A training step with an optimizer that works on all weights of a network as one vector.
+    """A training step. Its optimizer updates all weights of a network as one vector.
 
     :param step: supplies the networks, parameters and stages
     """
@@ -38,7 +38,7 @@ class VectorStep(TrainingStep):
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
-        # norms of single weights or columns need the arrays; all else is one operation for each network
+        # norms of single weights or columns need separate arrays; all else is one operation for each network
         if any(self._needs_each_variable(name) for name in self.networks):
             new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
             for name in gradients:
@@ -68,10 +68,10 @@ class VectorStep(TrainingStep):
 
 
 class ArrayLearner(Learner):
-    """Base class of learners that call their framework for each update. The host decides which networks learn and which
-    targets move.
+    """Base class of learners that call the framework once for each update. Python code decides before each update which
+    networks learn and which target networks move.
 
-    A framework's subclass defines how a step is called (``_called``).
+    A subclass for a framework defines how a step is called (``_called``).
 
     :cvar ops: the framework's array operations; see ``ArrayNetwork``
     """
@@ -80,7 +80,8 @@ class ArrayLearner(Learner):
     step: VectorStep
 
     def __init__(self, step: TrainingStep, networks: dict[str, Any], published: tuple[str, ...] = ()):
-        super().__init__(self.ops, VectorStep(step), networks)  # all weights cost the same to read
+        # without published: reading all weights costs as much as reading some
+        super().__init__(self.ops, VectorStep(step), networks)
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
@@ -109,7 +110,7 @@ class ArrayLearner(Learner):
             batch = PackedBatch(*_chosen(packing, rows, large, chosen), scalars[k])
             variables, row = self._update(layout, variables, batch)
             outputs.append(row)
-        # converted after the loop, because each conversion waits for its update
+        # after the loop, because each conversion waits for the end of its update
         return variables, [np.stack([self.ops.convert_to_numpy(row) for row in outputs])]
 
     def gradients_of_call(
@@ -122,7 +123,7 @@ class ArrayLearner(Learner):
         return variables, [self.ops.convert_to_numpy(result) for result in results]
 
     def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
-        """The variables after an update, and its outputs in one vector."""
+        """Make an update. Return the new variables, and the update's outputs in one vector."""
         variables, (outputs,) = self._called(layout, partial(self._updated, layout), variables, batch)
         return variables, outputs
 
@@ -136,21 +137,21 @@ class ArrayLearner(Learner):
         return after, [*(found[name].vector for name in self._output_names[layout.stages].losses), outputs]
 
     def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
-        """The variables after a step, and its results.
+        """Call the framework for a step. Return the new variables and the results.
 
-        :param change: the step; it is the same for each call with one layout
+        :param change: the function that makes the step; calls with the same layout give the same function
         """
-        raise NotImplementedError(f"{type(self).__name__} makes no steps")
+        raise NotImplementedError(f"{type(self).__name__} does not define _called")
 
 
 def _chosen(
     packing: Packing, rows: np.ndarray, large: list[np.ndarray], chosen: Any
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The packed rows and the large columns of a batch; a negative index stands for a row of weight 0."""
+    """The chosen rows of the packed columns and of the large columns. A negative index gives a row with weight 0."""
     if isinstance(chosen, slice):
         return rows[chosen], [column[chosen] for column in large]
     present = np.maximum(chosen, 0)
     rows = rows[present]
-    # the indexing above has copied the rows, so the rows in the packed vector keep their weights
+    # the indexing above has copied the rows, so this does not change the packed vector
     rows[chosen < 0, packing.packed["weights"].start] = 0.0
     return rows, [column[present] for column in large]

@@ -1,4 +1,4 @@
-"""A network as a pure function of its weights, over the array operations of a framework or of ONNX."""
+"""A network as a pure function of its weights, made of the array operations of a framework or of ONNX."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class ArrayNetwork(StructuredNetwork):
-    """Base class of networks that compute by a pass over their layers; see ``StructuredNetwork``.
+    """Base class of networks whose outputs are computed with a ``Pass``; see ``StructuredNetwork``.
 
-    :cvar ops: the framework's array operations; besides the names of ``keras.ops`` they have ``conv``, ``buffer``,
-        ``dropout_mask``, ``factorised_noise`` and ``piece``
+    :cvar ops: the framework's array operations: functions of ``keras.ops`` under the same names, and ``conv``,
+        ``buffer``, ``dropout_mask``, ``factorised_noise`` and ``piece``
     """
 
     ops: Any
@@ -62,14 +62,14 @@ class ArrayNetwork(StructuredNetwork):
     def run(self, run: Pass, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
         """The outputs of one pass, computed with the array operations of the pass.
 
-        :param inputs: all of ``input_shapes`` and, for a recurrent network, its state
+        :param inputs: an array for each name in ``input_shapes`` and, for a recurrent network, the recurrent state
         :return: a dict of outputs for each head, and the new recurrent state
         """
         return self.outputs(partial(self.layers_class, run), inputs)
 
     def _draw(self) -> DrawingPass:
-        """The first pass, over one row of zeros."""
-        # any values do: only shapes and the order of the layers count
+        """Make the first pass, with one row of zeros as input."""
+        # the values do not matter: only shapes and the order of the layers do
         zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
         run = DrawingPass(self.ops, self.rng)
         make_layers = partial(self.layers_class, run)

@@ -1,4 +1,4 @@
-"""A network over array operations as an ONNX graph."""
+"""The export of a network made of array operations to ONNX."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """The network's public outputs (and its recurrent state) as a function of weights and observations.
+    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
 
-    The graph has opset 18, a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
+    The graph has opset 18 and a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers
+    ``buffer_<i>``, and the observations by name.
     """
     if not isinstance(network, ArrayNetwork):
         raise TypeError(f"{network!r} is not a network of array operations")

@@ -1,4 +1,4 @@
-"""The array operations of networks as nodes of an ONNX graph: a network that runs over them records itself."""
+"""Array operations that add nodes to an ONNX graph. A pass with these operations records the network's graph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Shape = tuple[Any, ...]
 class OnnxTensor:
     """A float tensor of the graph.
 
-    :param graph: the operations that made it
-    :param name: its name
-    :param shape: its shape; ``'batch'`` stands for the number of rows
+    :param graph: the ``OnnxOps`` that made the tensor
+    :param name: the tensor's name in the graph
+    :param shape: the tensor's shape; ``'batch'`` stands for the number of rows
     """
 
     def __init__(self, graph: OnnxOps, name: str, shape: Shape):
@@ -51,12 +51,14 @@ class OnnxTensor:
 
 
 def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
-    """A method that adds a node of this kind. The output has the shape of the only input."""
+    """Make a method that adds a node with one input. The output has the shape of the input.
+
+    :param kind: the ONNX operator"""
     return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
 
 
 class OnnxOps:
-    """Records one graph. Methods have the names and meaning of ``keras.ops``."""
+    """Records one graph. Methods with names from ``keras.ops`` have the same meaning as there."""
 
     relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
     abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
@@ -74,7 +76,7 @@ class OnnxOps:
         return OnnxTensor(self, name, shape)
 
     def model(self, outputs: dict[str, OnnxTensor]) -> onnx.ModelProto:
-        """The graph with these outputs, checked."""
+        """Return the graph with these outputs, after ONNX has checked it."""
         infos = []
         for name, tensor in outputs.items():
             # a copy under the name of the output: one tensor may be several outputs
@@ -88,9 +90,11 @@ class OnnxOps:
         return model
 
     def include(self, model: onnx.ModelProto, x: OnnxTensor, given: Mapping[str, Any]) -> OnnxTensor:
-        """The output of another graph.
+        """Add the nodes of another model to this graph, and return the model's output.
 
         :param model: a model with the input ``x``, an input for each name in ``given``, and the output ``y``
+        :param x: the tensor for the input ``x``
+        :param given: values for the other inputs, by name
         """
         # names are unique in a graph, and one model may be included several times
         prefix = f"{self._new_name()}/"
@@ -112,14 +116,16 @@ class OnnxOps:
         return OnnxTensor(self, renamed("y"), (BATCH, *sizes[1:]))
 
     def convert_to_tensor(self, x: Any) -> OnnxTensor:
-        """A constant; a tensor is returned unchanged."""
+        """Return ``x`` as a constant of the graph. A tensor of the graph is returned unchanged."""
         if isinstance(x, OnnxTensor):
             return x
         array = np.asarray(x, np.float32)
         return OnnxTensor(self, self._constant(array), array.shape)
 
     def elementwise(self, kind: str, x: Any, y: Any) -> OnnxTensor:
-        """A node of two broadcast inputs."""
+        """Add a node with two inputs, which are broadcast to one shape.
+
+        :param kind: the ONNX operator"""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
         return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
 
@@ -159,7 +165,7 @@ class OnnxOps:
         return self._node("Concat", list(xs), tuple(shape), axis=axis)
 
     def repeat(self, x: OnnxTensor, repeats: int, axis: int) -> OnnxTensor:
-        """Each entry along an axis ``repeats`` times."""
+        """Repeat each entry along an axis ``repeats`` times."""
         before, after = x.shape[1:axis], x.shape[axis + 1 :]
         single = self.reshape(x, (-1, *before, x.shape[axis], 1, *after))
         joined = self.concatenate([single] * repeats, axis + 1)
@@ -178,12 +184,12 @@ class OnnxOps:
         return [OnnxTensor(self, name, tuple(shape)) for name in names]
 
     def reshape(self, x: OnnxTensor, shape: Sequence[int]) -> OnnxTensor:
-        """-1 stands for the number of rows, which is then the first dimension before and after."""
+        """Change the shape of a tensor. A first size of -1 keeps the first dimension, the number of rows."""
         rows = x.shape[0] if shape[0] == -1 else shape[0]
         return self._node("Reshape", [x, self._integers(shape)], (rows, *shape[1:]))
 
     def part(self, x: OnnxTensor, parts: tuple[slice, ...]) -> OnnxTensor:
-        """x[a:b, c:d, ...]; of the rows, the first dimension, all are taken."""
+        """x[:, c:d, ...]. The slice of the first dimension is ignored: all rows are taken."""
         shape, places = [x.shape[0], *x.shape[1:]], []
         for axis, wanted in enumerate(parts[1:], start=1):
             start, stop, step = wanted.indices(x.shape[axis])
@@ -196,7 +202,7 @@ class OnnxOps:
         return self._node("Squeeze", [x, self._integers([axis])], tuple(kept))
 
     def row(self, x: OnnxTensor, index: int) -> OnnxTensor:
-        """x[index], without the first dimension."""
+        """x[index]. The result has no first dimension."""
         return self.squeeze(self._node("Gather", [x, self._integers([index])], (1, *x.shape[1:]), axis=0), 0)
 
     def mean(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
@@ -220,7 +226,7 @@ class OnnxOps:
         return reduced if keepdims else self.squeeze(reduced, axis)
 
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
-        # of the shape at run time: the number of rows is not known before
+        # the shape is read at run time, because the number of rows is not known before
         shape = self._node("Shape", [x], (len(x.shape),))
         return self._node("ConstantOfShape", [shape], x.shape)
 
@@ -228,7 +234,7 @@ class OnnxOps:
         return self.zeros_like(x) + 1.0
 
     def conv(self, inputs: OnnxTensor, kernel: OnnxTensor, strides: int) -> OnnxTensor:
-        """[B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
+        """Convolve [B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
         batch, height, width, _ = inputs.shape
         size, filters = kernel.shape[0], kernel.shape[3]
         rows, columns = ((n - size) // strides + 1 for n in (height, width))

@@ -1,4 +1,4 @@
-"""A network's state as vectors: all weights of a network are one array, and so is each slot of the optimizer."""
+"""The state of a network as vectors: one for all weights, and one for each slot of the optimizer (such as momentum)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Pieces(Sequence):
-    """Consecutive pieces of vectors, as arrays on the same memory. The optimizer works on whole vectors, because a call
-    of an operation costs as much as thousands of additions.
+    """Vectors that are cut into arrays: each array is a view of consecutive elements of a vector.
+
+    The optimizer works on whole vectors, because one call of an operation costs as much as thousands of additions.
 
     :param ops: the framework's array operations
     :param vectors: arrays of one dimension, each cut in the same way
-    :param shapes: the shapes of the pieces of a vector; the sum of their sizes is the length of the vector
+    :param shapes: the shapes of the arrays of one vector; the sum of their sizes is the length of the vector
     """
 
     def __init__(self, ops: Any, vectors: Sequence[Any], shapes: Shapes):
@@ -32,35 +33,35 @@ class Pieces(Sequence):
 
     @classmethod
     def of(cls, ops: Any, arrays: Sequence[np.ndarray], shapes: Shapes) -> Pieces:
-        """New vectors with the values of arrays on the host."""
+        """Make vectors from NumPy arrays."""
         # the empty array is for networks without weights: NumPy concatenates no empty list
         values = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
         parts = np.split(values, len(arrays) // len(shapes)) if len(values) else []
         return cls(ops, [ops.convert_to_tensor(part) for part in parts], shapes)
 
     def with_vectors(self, vectors: Sequence[Any]) -> Pieces:
-        """Other vectors, cut in the same way."""
+        """Return the given vectors, cut in the same way."""
         return Pieces(self.ops, vectors, self.shapes)
 
     def replaced(self, arrays: Sequence[Any]) -> Pieces:
-        """New values of the pieces, in new vectors."""
+        """Return new vectors with the values of the given arrays, cut in the same way."""
         flat, size = [self.ops.reshape(array, (-1,)) for array in arrays], len(self.shapes)
         return self.with_vectors([self.ops.concatenate(flat[i : i + size]) for i in range(0, len(flat), size)])
 
     @property
     def vector(self) -> Any:
-        """The only vector."""
+        """The vector, where there is only one."""
         (vector,) = self.vectors
         return vector
 
     @cached_property
     def arrays(self) -> list[Any]:
-        """The pieces; each access returns the same objects."""
+        """The arrays; each access returns the same objects."""
         places = self._places()
         return [self.ops.piece(v, start, stop, shape) for v in self.vectors for start, stop, shape in places]
 
     def numpy(self) -> list[np.ndarray]:
-        """Copies of the pieces on the host."""
+        """Copies of the arrays as NumPy arrays."""
         places = self._places()
         values = [np.array(self.ops.convert_to_numpy(vector)) for vector in self.vectors]
         return [value[start:stop].reshape(shape) for value in values for start, stop, shape in places]
@@ -80,7 +81,8 @@ class Pieces(Sequence):
 
 
 class ArrayNetworkState(NetworkState):
-    """See ``NetworkState``. Updates are complete when their call returns.
+    """Weights and buffers of a network on MXNet or PyTorch; see ``NetworkState``. An update is complete when its call
+    returns.
 
     :cvar ops: the framework's array operations; see ``ArrayNetwork``
     :ivar variables: arrays by group
@@ -111,16 +113,16 @@ class ArrayNetworkState(NetworkState):
         self.variables[group] = self._held(group, arrays)
 
     def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:
-        # each buffer is replaced by itself in a pass, and some are no floats: in a vector they would have to be cut out
+        # separate arrays, because a pass replaces single buffers, and some buffers are not floats
         if group in BUFFERS:
             return [self.ops.buffer(np.array(array)) for array in arrays]
         return Pieces.of(self.ops, arrays, tuple(shape for shape, _ in self._forms["weights"]))
 
 
 def with_updated_target(groups: dict[str, Any], rate: float) -> dict[str, Any]:
-    """The groups after the target moved towards the online weights, all of them at once."""
+    """The groups after an update of the target: old target weights + rate * (online weights - old target weights)."""
     online, target = groups["weights"], groups["target_weights"]
     pairs = zip(online.vectors, target.vectors)
-    # shared, not copied: updates of these networks replace vectors and do not write to them
+    # shared, not copied: an update makes new vectors and does not write to the old vectors
     vectors = online.vectors if rate == 1 else [old + rate * (new - old) for new, old in pairs]
     return {**groups, "target_weights": target.with_vectors(vectors), "target_buffers": groups["buffers"]}

@@ -1,4 +1,4 @@
-"""Episodes of evaluations in compiled calls, on JAX."""
+"""Evaluation episodes as compiled functions, on JAX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.filters.pure import PureFilters
 
 
 class JaxCompiledEvaluation:
-    """Plays an episode in one copy of an environment, in calls of many steps, without learning.
+    """Plays an evaluation episode in one copy of an environment. Each call plays many steps.
 
     The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of an action come from a
     separate key and the number of the step.
@@ -24,11 +24,11 @@ class JaxCompiledEvaluation:
     :param environment: a ``FunctionEnvironment``
     :param shapes: shapes of the agent's observations, by name
     :param bounds: the lowest and the highest action, for clipping; None for discrete actions
-    :param agent: acts
+    :param agent: chooses the actions
     :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
     :param learner: the learner of the agent's networks
     :param input_filters: filters of observations and rewards at each step; they have no statistics
-    :param network_filters: filters of observations before the networks
+    :param network_filters: the pre-network filters of observations
     """
 
     def __init__(
@@ -39,11 +39,12 @@ class JaxCompiledEvaluation:
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._recurrent_sizes, self._learner = agent, recurrent_sizes, learner
         self._input_filters, self._network_filters = input_filters, network_filters
-        # nothing is donated, because training reads the same variables again
+        # no argument is donated, because training reads the same variables again
         self._compiled = jax.jit(self._played)
 
     def begin(self, beginning: Any, seed: int) -> Carry:
-        """The carry at the beginning of an episode. Each call takes a carry and returns the next one.
+        """The state of the loop (the carry) at the beginning of an episode. ``play`` takes a carry and returns the next
+        carry.
 
         :param beginning: the ``Beginning`` of the episode
         :param seed: the seed of the random numbers in the agent's actions
@@ -56,11 +57,11 @@ class JaxCompiledEvaluation:
             "terminated": np.False_, "truncated": np.False_,
         }  # fmt: skip
         keys = {"play": beginning.key, "act": jax.random.key_data(jax.random.key(seed))}
-        # no dtype is weak: a call returns strong dtypes only, and a weak one would compile the function twice
+        # with fixed (not weak) dtypes, as a call returns them: a weak dtype would compile the function twice
         return {**keys, **jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype), carry)}
 
     def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:
-        """Play on, ``most_steps`` steps at most. :return: the same after it, and the episode so far"""
+        """Play at most ``most_steps`` more steps. :return: the new carry, and the progress of the episode"""
         carry = self._compiled(variables_of(self._learner), self._network_filters.state(), carry, np.int32(most_steps))
         return carry, Evaluated(*jax.device_get([carry[name] for name in Evaluated._fields]))
 
@@ -79,7 +80,7 @@ class JaxCompiledEvaluation:
 
     def _step(self, networks: Any, statistics: Any, carry: Carry) -> Carry:
         number = carry["steps"] + 1
-        # from the number of the step, so that the length of a call does not change the actions
+        # a key for each step number, so that the number of steps in a call does not change the actions
         key = jax.random.fold_in(jax.random.wrap_key_data(carry["act"]), number)
         states = states_of(carry["observation"], self._shapes, 1, self._input_filters)
         states = self._network_filters.apply(statistics, states)

@@ -1,4 +1,4 @@
-"""The compiled loop on JAX."""
+"""The compiled loop on JAX: environment, acting, memory and learning as one program."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from rl_coach.space_values import observation_name
 from rl_coach.utils import CoachError
 
 Carry = dict[str, Any]
-"""All values that pass from one step to the next, except for the networks: a tree of arrays.
+"""The carry: all values that pass from one step to the next, except for the networks, as nested dicts of arrays.
 
-``key`` and ``step``: random numbers come from both. ``environments``: the state of each copy. ``states``: [N, ...] by
-name. ``recurrent``: the state of the agent's recurrent network in each copy. ``episodes``: totals of the episodes in
-progress. ``memory``: the agent's. ``statistics``: of its pre-network filters.
+``key``: the random key of the seed. ``step``: the number of the step. ``environments``: the state of each copy.
+``states``: [N, ...] by name. ``recurrent``: the state of the agent's recurrent network in each copy. ``episodes``:
+totals of the episodes in progress. ``memory``: the agent's memory. ``statistics``: of the pre-network filters.
 """
 _OF_COPIES = ("environments", "states", "recurrent", "episodes")  # each array [N, ...]
 
 
 class _Keys(NamedTuple):
-    """The random keys of the steps of a call, all made at once: one by one they would cost as much as a step.
+    """The random keys for all steps of a call. They are made together, because making them one by one would cost as
+    much time as the steps.
 
-    :param act: [S]
-    :param play: [S, N], of the environment's copies
-    :param begin: [S, N], of the episodes that begin after the step
-    :param learn: [S], of a phase before the step
+    :param act: [S], for the actions
+    :param play: [S, N], for the steps of the environment's copies
+    :param begin: [S, N], for the episodes that begin after a step
+    :param learn: [S], for a training phase before the step
     """
 
     act: Any
@@ -47,9 +48,10 @@ class _Keys(NamedTuple):
 
 
 def _mesh_for(num_copies: int, chosen: DeviceMesh | None) -> DeviceMesh:
-    """The chosen devices, or all devices if their number divides the number of copies, otherwise one.
+    """The chosen devices. Without a choice, all devices if their number divides the number of copies, otherwise one
+    device.
 
-    :raises CoachError: the number of the chosen devices does not divide the number of copies
+    :raises CoachError: if the number of the chosen devices does not divide the number of copies
     """
     if chosen is None:
         number = len(jax.devices())
@@ -63,11 +65,11 @@ def _mesh_for(num_copies: int, chosen: DeviceMesh | None) -> DeviceMesh:
 
 
 class JaxCompiledLoop:
-    """Plays, stores steps and learns, in calls of many steps.
+    """Plays, stores steps and learns. Each call makes many steps.
 
-    The results do not depend on how steps are divided into calls. If JAX has several devices and their number divides
-    the number of copies, the copies and their part of the memory are split evenly over the devices. Each device has the
-    networks. XLA splits the computation. ``TaskParameters.num_devices`` chooses another number of devices.
+    The results do not depend on how the steps are divided into calls. If JAX has several devices and their number
+    divides the number of copies, each device gets an equal part of the copies and of the memory, and all networks.
+    ``TaskParameters.num_devices`` selects another number of devices.
 
     :param environment: a ``FunctionEnvironment``
     :param shapes: shapes of the agent's observations, by name
@@ -75,12 +77,12 @@ class JaxCompiledLoop:
     :param agent: acts, stores steps and learns
     :param learner: the learner of the agent's networks
     :param input_filters: filters of observations and rewards at each step; they have no statistics
-    :param network_filters: filters of observations before the networks
+    :param network_filters: the pre-network filters of observations
     :param discount: the discount of the logged return
     :param num_copies: N, the number of copies of the environment
     :param most_steps: S, the largest number of steps of each copy in one call
     :param most_phases: P, the largest number of phases in one call
-    :raises CoachError: the chosen number of devices does not divide the number of copies
+    :raises CoachError: if the chosen number of devices does not divide the number of copies
     """
 
     random = loop_random
@@ -96,7 +98,7 @@ class JaxCompiledLoop:
         self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
         self._mesh = _mesh_for(num_copies, learner.mesh)
         self.num_devices = self._mesh.num_devices
-        # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
+        # donated: XLA writes the new values into the old arrays. No code may read the old arrays after the call
         self._compiled = jax.jit(self.compute, donate_argnums=(0, 1))
         self._begun = jax.jit(self._begin_episodes)
         self._cut = jax.jit(agent.cut)
@@ -109,14 +111,15 @@ class JaxCompiledLoop:
         return loop
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that a call makes: always ``steps``. A loop of several seeds may return less.
+        """The number of steps that the next call makes: always ``steps``. For several seeds it may be less; see
+        ``LoopOfSeeds``.
 
         :param place: number of steps of the run before this call
         """
         return steps
 
     def begin(self, seed: int, updates: Mapping[str, int] | None = None) -> Carry:
-        """The first carry: an empty memory, and the beginning of an episode in each copy.
+        """The first carry, with an empty memory and the beginning of an episode in each copy.
 
         :param updates: number of updates of the networks so far, by name; None uses the numbers of this loop's learner
         """
@@ -125,10 +128,10 @@ class JaxCompiledLoop:
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
             for network in self._learner.networks.values():
-                # each device acts in its own copies, and needs the networks for that
+                # each device needs the networks to act in its part of the copies
                 network.variables = jax.device_put(network.variables, self._mesh.everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
-        # only shapes: no step is computed
+        # this computes only shapes and no step
         played = jax.eval_shape(
             lambda carry: self._played(
                 self._learner.views(unpacked(self._learner, self.variables)), carry, level, self._keys(carry, 1), 0
@@ -136,64 +139,69 @@ class JaxCompiledLoop:
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
         memory, statistics = self._agent.memory(played), self._network_filters.state()
-        # the keys of step 0 began the episodes
+        # step 1, because the keys of step 0 were used to begin the episodes
         return self._own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
 
     def begin_episodes(self, carry: Carry) -> Carry:
-        """Begin an episode in each copy, whether or not the last one has ended."""
-        # a step's keys are used once: the next step has others
+        """Begin an episode in each copy. Episodes in progress are cut off."""
+        # the next step gets a new number, because the keys of a step may be used only once
         episodes, step = self._begun({"key": carry["key"], "step": carry["step"]}), carry["step"] + np.uint32(1)
         return self._own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
 
     def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
-        """Start the planned work. JAX may still compute it, and the networks' weights, when this returns.
+        """Start the planned steps and updates. JAX may still compute them when this method returns.
 
-        :param carry: the carry before the call; it is donated, so the caller must not use it afterwards
+        :param carry: the carry before the call; its memory is reused, so the caller must not use it afterwards
         :return: the carry after the call, and an object for ``read``
         """
         variables, carry, played = self._compiled(self.variables, carry, plan)
         for name, network in self._learner.networks.items():
             network.finish()
-            network.variables = variables[name]  # the old arrays were donated and hold no values any more
+            network.variables = variables[name]  # the old arrays were donated and have no values any more
             network.version += 1
         return carry, played
 
     @staticmethod
     def read(played: Played) -> Played:
-        """The record of a call as NumPy's arrays; waits until it is done."""
+        """Wait until a call is done. Return its record as NumPy arrays."""
         return jax.device_get(played)
 
     def take_results(self, carry: Carry) -> None:
-        """Bring the statistics into the filters, where evaluations and checkpoints find them."""
+        """Copy the statistics of the carry into the filters, for evaluations and checkpoints."""
         if carry["statistics"]:
             self._network_filters.take(jax.device_get(carry["statistics"]))
 
     @staticmethod
     def leaves(carry: Carry) -> list[np.ndarray]:
-        """The arrays of a carry, for a checkpoint."""
+        """The arrays of a carry (the state of the loop), for a checkpoint."""
         return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
-        """A carry of the same structure with other arrays.
+        """A carry with the structure of ``carry`` and the arrays ``leaves``.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         old, tree = jax.tree.flatten(carry)
         if [np.shape(data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
-            raise ValueError("the state of the compiled loop has other shapes than this environment and agent need")
+            raise ValueError(
+                "the stored state of the compiled loop has other shapes than this environment and agent need"
+            )
         return self._own(jax.tree.unflatten(tree, [with_data(one, new) for one, new in zip(old, leaves)]))
 
     def _own(self, carry: Carry) -> Carry:
-        """The same numbers on their devices. No two arrays share memory, because a call donates the memory of all.
+        """A copy of the carry on the chosen devices. No two arrays share memory, because a call reuses the memory of
+        each array for its result.
 
-        No dtype is weak. An environment that makes an array from a Python number gives a weak dtype, but a call returns
-        strong dtypes only. The loop would be compiled once for each form.
+        No dtype of the copy is weak. JAX gives an array that is made from a Python number a weak dtype, but a call
+        returns strong dtypes only. With weak dtypes, the loop would be compiled twice.
         """
         copied = jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype, copy=True), carry)
         return copied if self.num_devices == 1 else jax.device_put(copied, self._places(copied))
 
     def _places(self, carry: Carry) -> Carry:
-        """The place of each array: the axis of the copies is divided, the first one or, in memories, the second."""
+        """The sharding of each array. The axis of the copies is divided: the first axis or, in the memory, the
+        second.
+        """
 
         def divided(leaf: Any, axis: int) -> jax.sharding.NamedSharding:
             return self._mesh.divided(axis) if np.ndim(leaf) > axis else self._mesh.everywhere
@@ -204,30 +212,32 @@ class JaxCompiledLoop:
 
     @property
     def variables(self) -> dict[str, list]:
-        """The arrays of each network, by its name."""
+        """The arrays of each network, by the network's name."""
         return variables_of(self._learner)
 
     @property
     def output_names(self) -> OutputNames:
-        """See ``Learner``."""
+        """The names of the learner's outputs; see ``Learner.output_names``."""
         return self._learner.output_names
 
-    # compiled functions
+    # the functions below are compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
-        """Do the planned work, as a pure function. :return: variables and carry after it, and its record"""
+        """Make the planned steps and updates, as a pure function. :return: the new variables and carry, and the
+        record
+        """
         with inside_loop():
             state, networks = unpacked(self._learner, variables), self._learner.networks
-            # one key more: learning after the last step uses the key of the step that would follow
+            # one more key: a training phase after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
-            # a number of phases as data: plans of other lengths need no other compilation
+            # the number of phases is data, so that plans with fewer phases use the same compilation
             state, carry, played, step = jax.lax.fori_loop(
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
             carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
             variables = {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}
-            if self.num_devices > 1:  # as the next call takes them
+            if self.num_devices > 1:  # the shardings that the next call expects
                 carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
                 variables = jax.lax.with_sharding_constraint(variables, self._mesh.everywhere)
             return variables, carry, played
@@ -257,7 +267,7 @@ class JaxCompiledLoop:
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Empty arrays for the record of a call."""
         first = jax.tree.map(lambda rows: rows[0], plan.phases)
-        # traced but not computed: only the shapes of the record are needed
+        # this computes only the shapes of the record
         learned = jax.eval_shape(self._learn, keys.learn[0], state, carry, first)
 
         def rows(shape: Any, dtype: Any = jnp.float32) -> Any:
@@ -278,7 +288,7 @@ class JaxCompiledLoop:
     def _play(
         self, plan: Plan, keys: _Keys, count: Any, state: Any, carry: Carry, played: Played, first: Any
     ) -> tuple[Carry, Played, Any]:
-        """:return: the carry and the record after ``count`` steps more, and the number of steps in all"""
+        """Play ``count`` steps. :return: the new carry and record, and the total number of steps"""
 
         def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
             carry, played = carried
@@ -288,12 +298,13 @@ class JaxCompiledLoop:
             played = played._replace(sources=played.sources.at[number].set(sources))
             return self._with_next_episodes(carry, step, played, keys, number)
 
-        # ``count`` is data, so that phases of all lengths share one compilation
+        # ``count`` is data, so that phases of all lengths use the same compilation
         return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
 
     def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry, Any]:
-        """A step in each copy, the carry with the environments after it, and the sources of wrong numbers; see
-        ``Played``."""
+        """Play a step in each copy. Return the step, the carry with the new environments, and [N] the sources of
+        numbers that are not finite (see ``Played``).
+        """
         states = self._network_filters.apply(carry["statistics"], carry["states"])
         before = carry["recurrent"]
         actions, after = self._agent.act(keys.act[i], networks, states, before, level)
@@ -303,7 +314,7 @@ class JaxCompiledLoop:
         terminated = outcome.terminated.astype(jnp.bool_)
         shaped, ended = self._input_filters.rewards(rewards), terminated | outcome.truncated.astype(jnp.bool_)
         next_states = self._read(outcome.observation)
-        # the memory has the action that the agent chose: its probability belongs to this action, not to the clipped one
+        # the memory gets the action before clipping, because the stored probability belongs to this action
         step = PlayedStep(carry["states"], actions, shaped, next_states, terminated, ended, before)
         totals, discounts = carry["episodes"], carry["episodes"]["discount"]
         episodes = {
@@ -322,12 +333,13 @@ class JaxCompiledLoop:
         return step, {**carry, **new}, sources
 
     def _first_source(self, columns: list[Any]) -> Any:
-        """[N] int32, the place plus one of the first column with a number that is not finite; 0 if all are finite.
+        """[N] int32, 1 + the position of the first column with a number that is not finite; 0 if all numbers are
+        finite.
 
         :param columns: [N, ...] each, in the order of ``sources_of``
         """
         found = jnp.zeros(self._num_copies, jnp.int32)
-        # from the last column to the first, so that the first one with a wrong number remains
+        # from the last column to the first, so that the position of the first wrong column remains
         for place, column in reversed(list(enumerate(columns, 1))):
             if jnp.issubdtype(jnp.result_type(column), jnp.floating):
                 is_finite = jnp.isfinite(jnp.reshape(column, (self._num_copies, -1))).all(axis=1)
@@ -337,7 +349,7 @@ class JaxCompiledLoop:
     def _with_next_episodes(
         self, carry: Carry, step: PlayedStep, played: Played, keys: _Keys, i: Any
     ) -> tuple[Carry, Played]:
-        """Note the episodes that have ended, and begin the next ones in their copies."""
+        """Record the episodes that have ended, and begin new episodes in their copies."""
         totals = carry["episodes"]
         played = played._replace(
             ended=played.ended.at[i].set(step.ended),
@@ -351,15 +363,15 @@ class JaxCompiledLoop:
         def with_fresh() -> Carry:
             return jax.tree.map(partial(_where, step.ended), self._episodes_of(keys.begin[i]), old)
 
-        chosen = jax.lax.cond(jnp.any(step.ended), with_fresh, lambda: old)  # few steps end an episode
+        chosen = jax.lax.cond(jnp.any(step.ended), with_fresh, lambda: old)  # most steps end no episode
         return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
 
     def _begin_episodes(self, carry: Carry) -> Carry:
-        """The first environments, states, recurrent states and totals of episodes that begin in all copies."""
+        """Begin an episode in all copies. Return the environments, states, recurrent states and totals."""
         return self._episodes_of(self._keys(carry, 1).begin[0])
 
     def _episodes_of(self, keys: Any) -> Carry:
-        """As ``_begin_episodes``. :param keys: [N]"""
+        """Begin episodes as ``_begin_episodes``. :param keys: [N], a random key for each copy"""
         observations, environments = jax.vmap(self._environment.reset)(keys)
         recurrent = {
             name: jnp.zeros((self._num_copies, size), jnp.float32) for name, size in self._agent.recurrent_sizes.items()
@@ -378,19 +390,21 @@ class JaxCompiledLoop:
 
 
 def variables_of(learner: Learner) -> dict[str, list]:
-    """The arrays of each network, by its name."""
+    """The arrays of each network, by the network's name."""
     return {name: network.variables for name, network in learner.networks.items()}
 
 
 def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
-    """Each network's groups of arrays, of its variables."""
+    """The groups of arrays (weights, optimizer slots and so on) of each network.
+
+    :param variables: the networks' arrays by name, not divided into groups"""
     return {name: one.layout.unpack(ops, variables[name]) for name, one in learner.networks.items()}
 
 
 def states_of(
     observations: Any, shapes: Mapping[str, tuple[int, ...]], count: int, filters: PureFilters
 ) -> dict[str, Any]:
-    """[count, ...] by name: the observations that the agent gets, filtered.
+    """[count, ...] by name: the filtered observations for the agent.
 
     :param observations: the observations of ``count`` copies of an environment, or of one copy without an axis for the
         copies
@@ -401,7 +415,7 @@ def states_of(
 
 
 def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
-    """Observations by name, as ``StateReader`` names them."""
+    """Nested observations as a flat dict, with the names that ``StateReader`` uses."""
     if isinstance(observations, tuple):
         observations = dict(enumerate(observations))
     if not isinstance(observations, Mapping):
@@ -410,22 +424,24 @@ def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Leaves [N, ...] of ``one`` where the condition [N] holds, else of ``other``, in the other's dtype."""
+    """The rows of ``one`` where ``condition`` is True, else of ``other``. All arrays have N rows. The dtype is that of
+    ``other``.
+    """
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
     if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
-        # keys have no dtype that others could be converted to
+        # an array cannot be converted to the dtype of keys
         return jnp.where(shaped, one, other)
     return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
 
 
 def data_of(leaf: Any) -> Any:
-    """An array's numbers, a random key's too."""
+    """The numbers of an array or of a random key."""
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def with_data(old: Any, new: np.ndarray) -> Any:
-    """An array, or random keys, as ``old`` with other numbers."""
+    """The numbers ``new`` as an array or as random keys, like ``old``."""
     if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old))
     return jnp.asarray(new, old.dtype)

@@ -17,9 +17,9 @@ from rl_coach.architectures.learner import OutputNames
 
 
 class JaxPlayedSeeds:
-    """The records of a call for each seed.
+    """The records of a call, one for each seed.
 
-    :param played: on the device, a row for each seed
+    :param played: the records on the device; the arrays have a row for each seed
     """
 
     def __init__(self, played: Played):
@@ -28,11 +28,11 @@ class JaxPlayedSeeds:
 
     @property
     def is_ready(self) -> bool:
-        """True if reading it does not wait."""
+        """True if ``of`` returns without waiting."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(self._played))
 
     def of(self, row: int) -> Played:
-        """The record of a seed as NumPy's arrays; waits until it is done."""
+        """Wait until the call is done. Return the record of a seed as NumPy arrays."""
         if self._read is None:
             # one transfer for the rows of all seeds
             self._read = jax.device_get(self._played)
@@ -42,9 +42,9 @@ class JaxPlayedSeeds:
 class JaxCompiledSeeds:
     """Plays, stores steps and learns for several seeds in one call. Each array has a row for each seed.
 
-    If JAX has several devices, the seeds are split evenly over as many devices as divide the number of seeds. The
-    results of a seed do not depend on the other seeds. They differ in the last digits from the results of a loop with
-    one seed.
+    The number of devices is the largest number that divides both the number of seeds and the number of JAX's devices.
+    The results of a seed do not depend on the other seeds. They differ in the last digits from the results of a loop
+    with one seed.
 
     :param loop: the loop of one seed
     :param num_seeds: R, the number of seeds
@@ -54,7 +54,7 @@ class JaxCompiledSeeds:
         self._loop, self._num_seeds = loop.on_one_device(), num_seeds
         self.num_devices = math.gcd(num_seeds, len(jax.devices()))
         self._rows = DeviceMesh(self.num_devices).divided()
-        # the plan is one for all, so that XLA sees loops with a number of steps, and not seeds that wait for others
+        # all seeds share one plan, so that the number of steps in a loop is the same for all seeds
         self._together = jax.jit(
             jax.vmap(self._loop.compute, in_axes=(0, 0, None)),
             donate_argnums=(0, 1),
@@ -70,30 +70,31 @@ class JaxCompiledSeeds:
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
-        """The first carry of a seed: an empty memory, and the beginning of an episode in each copy of its environment.
+        """Set the first carry of a seed (the state of its loop): an empty memory, and the beginning of an episode in
+        each copy of the environment.
 
         :param updates: number of updates of the seed's networks so far, by name
         """
         self._set_carry(row, self._loop.begin(seed, updates))
 
     def begin_episodes(self, row: int) -> None:
-        """Begin an episode in each copy of a seed's environment, whether or not the last one has ended."""
+        """Begin an episode in each copy of a seed's environment. Episodes in progress are cut off."""
         self._set_carry(row, self._loop.begin_episodes(self._carry(row)))
 
     def set_variables(self, row: int, variables: Mapping[str, list[np.ndarray]]) -> None:
-        """Give a seed's networks other variables."""
+        """Replace the variables of a seed's networks."""
         self._variables = self._replaced(self._variables, row, dict(variables))
 
     def run(self, plan: Plan, waiting: Iterable[int]) -> JaxPlayedSeeds:
-        """Start the planned work.
+        """Start the planned steps and updates.
 
-        :param waiting: the rows of the seeds that this plan leaves unchanged
+        :param waiting: the rows of the seeds that wait: this call does not change them
         """
         kept = np.zeros(self._num_seeds, np.bool_)
         kept[list(waiting)] = True
         before = (self._variables, self._carries)
-        # all rows in any case: with fewer, the last digits of the numbers would be others
-        # a copy if rows are kept: the call donates the arrays that it gets, and ``before`` is read afterwards
+        # always all rows: with fewer rows, the last digits of the numbers would change
+        # a copy if some seeds wait: the call donates its arguments, and ``before`` is read afterwards
         given = jax.tree.map(jnp.copy, before) if kept.any() else before
         self._variables, self._carries, played = self._together(*given, plan)
         if kept.any():
@@ -106,17 +107,17 @@ class JaxCompiledSeeds:
         return jax.tree.map(lambda leaf: np.asarray(leaf[row]), (self._variables, statistics))
 
     def output_names(self, row: int) -> OutputNames:
-        """The names of the numbers that an update gives, the same for every seed."""
+        """The names of the outputs of an update. They are the same for all seeds."""
         return self._loop.output_names
 
     def leaves(self, row: int) -> list[np.ndarray]:
-        """The arrays of a seed's carry, for a checkpoint."""
+        """The arrays of a seed's carry (the state of its loop), for a checkpoint."""
         return self._loop.leaves(self._carry(row))
 
     def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:
         """Replace the arrays of a seed's carry.
 
-        :raises ValueError: the number of arrays or a shape does not fit
+        :raises ValueError: if the number of arrays or a shape does not fit
         """
         self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
 
@@ -129,18 +130,18 @@ class JaxCompiledSeeds:
         self._carries = self._replaced(self._carries, row, carry)
 
     def _repeated(self, row: Any) -> Any:
-        """A row for each seed, all alike."""
+        """Arrays with an equal row for each seed."""
         rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * self._num_seeds), row)
         return jax.device_put(rows, self._rows)
 
 
 def _row_of(row: int, rows: Any) -> Any:
-    """A seed's array without a fixed device, so that results computed from it may go to any device."""
+    """The row of a seed, not bound to a device, so that JAX may use it on any device."""
     return with_data(rows, np.asarray(data_of(rows)[row]))
 
 
 def _merged(old: Any, new: Any, kept: Any) -> Any:
-    """The rows of ``old`` that are kept, and the others of ``new``."""
+    """The rows of ``old`` where ``kept`` is True, else of ``new``."""
 
     def chosen(one: Any, other: Any) -> Any:
         return jnp.where(kept.reshape(-1, *[1] * (one.ndim - 1)), one, other)

@@ -1,4 +1,4 @@
-"""The framework of ``-f jax``."""
+"""The ``Framework`` object of ``-f jax``."""
 
 from __future__ import annotations
 

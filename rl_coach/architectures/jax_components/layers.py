@@ -1,4 +1,4 @@
-"""Layers with a special form on JAX."""
+"""Keras layers that compute differently in a compiled loop on JAX, because this is faster."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _IS_IN_LOOP = ContextVar("_IS_IN_LOOP", default=False)
 
 @contextmanager
 def inside_loop() -> Iterator[None]:
-    """A context for tracing networks as part of a loop that XLA compiles.
+    """A context in which JAX traces networks as part of a loop that XLA compiles. Layers then use forms that are fast
+    in such a loop.
 
-    JAX caches the trace of a function, so a function that was traced outside this context keeps its form from outside.
+    JAX stores the trace of a function. A function that was traced outside this context keeps that trace inside.
     """
     token = _IS_IN_LOOP.set(True)
     try:
@@ -29,7 +30,7 @@ def inside_loop() -> Iterator[None]:
         _IS_IN_LOOP.reset(token)
 
 
-_LEAST_ROWS = 512  # with fewer rows, the transposition takes as long as it saves
+_LEAST_ROWS = 512  # with fewer rows, the transposition takes as much time as it saves
 
 
 class LoopedDense(keras.layers.Dense):
@@ -42,8 +43,8 @@ class LoopedDense(keras.layers.Dense):
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """[B, units] of [B, inputs]."""
-        rows = inputs.shape[0]  # no int while a network is exported
+        """Compute [B, units] from [B, inputs]."""
+        rows = inputs.shape[0]  # while a network is exported, the number of rows is not an int
         is_large = len(inputs.shape) == 2 and isinstance(rows, int) and rows >= _LEAST_ROWS
         if not (is_large and _IS_IN_LOOP.get() and jax.default_backend() == "cpu"):
             return super().call(inputs, training=training)
@@ -72,13 +73,13 @@ _product.defvjp(_product_and_factors, _gradients_of_factors)
 class LoopedConvolution(keras.layers.Conv2D):
     """A convolution. In a compiled loop on a CPU, it is computed as a sum of matrix products.
 
-    XLA does not use its fast convolutions for CPUs inside of loops. There the gradient of the Nature network with 256
-    rows takes 7.2 s as convolutions and 0.14 s as products, on two cores with AVX-512. Outside of loops, convolutions
-    take less processor time: 39 ms for an update of DQN with 32 rows, against 44 ms as products.
+    Inside a loop, XLA does not use its fast convolutions for CPUs. The gradient of DQN's Nature network with 256 rows
+    then takes 7.2 s with convolutions and 0.14 s with products, on two cores with AVX-512. Outside a loop, convolutions
+    are faster: an update of DQN with 32 rows takes 39 ms, and 44 ms with products.
     """
 
     def convolution_op(self, inputs: Any, kernel: Any) -> Any:
-        """[B, height, width, channels] to [B, rows, columns, filters], without padding.
+        """Convolve [B, height, width, channels] without padding. The result is [B, rows, columns, filters].
 
         :param kernel: [height, width, channels, filters]
         """
@@ -86,7 +87,7 @@ class LoopedConvolution(keras.layers.Conv2D):
             return super().convolution_op(inputs, kernel)
         strides = self.strides
         sizes = [(n - size) // stride + 1 for n, size, stride in zip(inputs.shape[1:3], kernel.shape, strides)]
-        # with cells of strides x strides pixels as channels, there is one product for each cell that a patch covers
+        # strides x strides pixels become the channels of a cell; each cell that the kernel covers needs one product
         spans = [-(-size // stride) for size, stride in zip(kernel.shape, strides)]
         cells = _cells(inputs, [n + span - 1 for n, span in zip(sizes, spans)], strides)
         kernels = _cells(ops.transpose(kernel, (3, 0, 1, 2)), spans, strides)
@@ -99,7 +100,9 @@ class LoopedConvolution(keras.layers.Conv2D):
 
 
 def _cells(pixels: Any, counts: Sequence[int], size: Sequence[int]) -> Any:
-    """[N, height, width, channels] as [N, *counts, size[0] * size[1] * channels]: cut off, or filled with zeros."""
+    """Reshape [N, height, width, channels] to [N, *counts, size[0] * size[1] * channels]. Pixels that do not fit are
+    cut off; missing pixels are zeros.
+    """
     lengths = [count * length for count, length in zip(counts, size)]
     pixels = pixels[:, : lengths[0], : lengths[1]]
     missing = [(0, full - there) for full, there in zip(lengths, pixels.shape[1:3])]
@@ -109,13 +112,13 @@ def _cells(pixels: Any, counts: Sequence[int], size: Sequence[int]) -> Any:
 
 
 class JaxLayers(KerasLayers):
-    """See ``KerasLayers``."""
+    """The layers of a network on JAX; see ``KerasLayers``."""
 
     dense_class = LoopedDense
     convolution_class = LoopedConvolution
 
 
 class JaxNetwork(KerasNetwork):
-    """See ``KerasNetwork``."""
+    """A Keras network on JAX; see ``KerasNetwork``."""
 
     layers_class = JaxLayers

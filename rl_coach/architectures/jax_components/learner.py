@@ -1,5 +1,5 @@
-"""A network's state in JAX arrays, and the compiled training steps that change it: all updates of a training phase in
-one call, which returns before JAX has computed them.
+"""A network's state in JAX arrays, and the compiled training steps that change this state. One call makes all updates
+of a training phase. The call returns before JAX has computed the updates.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rl_coach.utils import CoachError
 
 
 class JaxNetworkState(CompiledNetworkState):
-    """See ``CompiledNetworkState``.
+    """The state of a network on JAX; see ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step donates the memory of all variables.
+    No two variables share memory, because a training step reuses the memory of each variable for its new value.
     """
 
     ops = ops
 
     def _hold(self, array: np.ndarray) -> jax.Array:
-        # a copy: on CPUs, jnp.asarray may use the memory of the NumPy array, and a donated array is overwritten
+        # a copy: on CPUs, jnp.asarray may use the memory of the NumPy array, which an update would then overwrite
         return jnp.array(array)
 
     def _read(self, index: int) -> np.ndarray:
@@ -41,7 +41,7 @@ class JaxNetworkState(CompiledNetworkState):
         self.variables[index] = jnp.array(value)
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
-        # donated as in a training step: the new values need no other memory
+        # donated, so that the new values use the memory of the old values
         changed = jax.jit(change, donate_argnums=0)
 
         def call() -> None:
@@ -52,9 +52,9 @@ class JaxNetworkState(CompiledNetworkState):
 
 
 class JaxLearner(Learner):
-    """See ``Learner``.
+    """The learner on JAX; see ``Learner``.
 
-    :param mesh: the devices that share each batch; each has all weights. None computes on JAX's first device
+    :param mesh: the devices that share each batch; each device has all weights. None for JAX's first device
     """
 
     networks: dict[str, JaxNetworkState]
@@ -63,11 +63,11 @@ class JaxLearner(Learner):
         self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...] = (),
         mesh: DeviceMesh | None = None,
     ):  # fmt: skip
-        super().__init__(ops, step, networks)  # all weights cost little to read, also unpublished ones
+        super().__init__(ops, step, networks)  # without published: reading all weights costs little
         self.mesh = mesh
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
+        # donated: XLA writes the new values into the old arrays. No code may read the old arrays after the call
         compiled = jax.jit(partial(compute, layout), donate_argnums=0, **self._places(layout))
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[jax.Array]:
@@ -80,9 +80,9 @@ class JaxLearner(Learner):
         return call
 
     def _places(self, layout: StepLayout) -> dict[str, Any]:
-        """The places of a step's arguments and results, as ``jax.jit`` takes them.
+        """The shardings of a step's arguments and results, as arguments of ``jax.jit``.
 
-        :raises CoachError: the number of devices does not divide the batch
+        :raises CoachError: if the number of devices does not divide the batch
         """
         mesh, size = self.mesh, layout.batch_size
         if mesh is None:
@@ -92,10 +92,10 @@ class JaxLearner(Learner):
                 f"num_devices is {mesh.num_devices}, which does not divide a batch of {size} rows: change num_devices "
                 "or the batch size"
             )
-        # one line in a run, not one for each shape of batches
+        # log this once in a run, not for each shape of batches
         if self.num_compilations == 1 and mesh.num_devices > 1:
             screen.log(f"batches of {size} rows are divided between {mesh.num_devices} devices")
-        # the rows of several updates may be mixed: a device needs all of them
+        # a device needs all rows if the rows of several updates are mixed
         is_one_batch = layout.packing.num_updates == 1 and not layout.is_indexed
         large = mesh.divided() if is_one_batch else mesh.everywhere
         places = (mesh.everywhere, mesh.everywhere, large, mesh.everywhere)
@@ -106,10 +106,10 @@ class JaxLearner(Learner):
         return columns if self.mesh is None else jax.lax.with_sharding_constraint(columns, self.mesh.divided())
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        # One forward pass, and for each loss a backward pass. A single backward pass with a mask over the losses would
-        # also compute the gradients of the masked ones: they are zeros, but XLA does not know this. XLA leaves out the
-        # gradients of other networks' weights, which nobody reads. They must be traced: ``LoopedDense`` can only be
-        # transposed, not evaluated.
+        # One forward pass, and a backward pass for each loss. A single backward pass with a mask over the losses
+        # would also compute the gradients of the masked losses: they are zeros, but XLA does not know this. Nobody
+        # reads the gradients for the weights of other networks, and XLA leaves them out. They must be traced
+        # nevertheless, because ``LoopedDense`` can only be transposed, not evaluated.
         losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
         found = {}
         for name, loss in losses.items():
@@ -127,7 +127,7 @@ class JaxLearner(Learner):
             state, row = update(k, state)
             return state, outputs.at[k].set(row)
 
-        # layers then take the forms that are fast in a loop of XLA
+        # in this context, layers use forms that are fast in a loop of XLA
         with inside_loop():
             _, row = jax.eval_shape(update, jnp.int32(0), state)
             outputs = jnp.zeros((num_updates, *row.shape), row.dtype)

@@ -1,4 +1,4 @@
-"""A Keras network on JAX as an ONNX graph."""
+"""The export of a Keras network on JAX to ONNX."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """The network's public outputs (and its recurrent state) as a function of weights and observations.
+    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
 
-    The graph has a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
+    The graph has a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers ``buffer_<i>``, and the
+    observations by name.
 
-    :raises CoachError: the network uses an operation that is not exported
+    :raises CoachError: if the network uses an operation that cannot be exported
     """
     acting = ActingFunction(network)
     (batch,) = jax.export.symbolic_shape("batch")

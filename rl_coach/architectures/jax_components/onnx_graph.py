@@ -1,7 +1,7 @@
-"""A traced JAX function as ONNX nodes.
+"""Conversion of a traced JAX function to ONNX nodes.
 
-JAX traces each network to a program of a few dozen primitive operations, so this module serves all layers and heads. If
-the batch size is a symbol in the trace, it is a dynamic dimension of the graph.
+JAX traces each network to a program of a few dozen primitive operations, so this module supports all layers and heads.
+If the batch size is a symbol in the trace, the graph accepts batches of any size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from rl_coach.utils import CoachError
 
-END = np.iinfo(np.int64).max  # ONNX clamps it to the length of an axis, also to a batch of unknown size
+END = np.iinfo(np.int64).max  # ONNX limits this number to the length of the axis, also if the batch size is unknown
 IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
 NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {
@@ -34,8 +34,9 @@ REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min"
 class Value:
     """A tensor of the graph.
 
-    :param name: its name
-    :param shape: the shape in ONNX. A dimension may be 1 or missing where JAX has a larger one, because ONNX broadcasts
+    :param name: the tensor's name in the graph
+    :param shape: the shape in ONNX. A dimension may be 1 or missing although JAX has a larger one, because ONNX
+        broadcasts
     """
 
     name: str
@@ -43,7 +44,7 @@ class Value:
 
 
 class OnnxGraph:
-    """Collects the nodes of one function.
+    """Converts the JAX operations of a function to the nodes of an ONNX graph.
 
     :param batch_input: the name of an input with the batch as its first dimension
     """
@@ -54,7 +55,7 @@ class OnnxGraph:
         self._constants: dict[tuple, tuple[str, np.ndarray]] = {}
 
     def add(self, program: Any, constants: Sequence, inputs: list[Value]) -> list[Value]:
-        """Add a program's nodes. :return: its outputs, in their full shapes"""
+        """Add the nodes of a program. :return: the outputs of the program, in their full shapes"""
         values = self._run(program, constants, inputs)
         shapes = [outcome.aval.shape for outcome in program.outvars]
         return [Value(self._full(value, shape), shape) for value, shape in zip(values, shapes)]
@@ -63,13 +64,13 @@ class OnnxGraph:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
-        :param outputs: results of the same function, each with its value
+        :param outputs: pairs of a result of the same function and its ``Value``
         """
         for info, value in outputs:
             # a copy under the name of the output: one value may be several outputs
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
         needed, nodes = {info.name for info, _ in outputs}, []
-        # backwards, so that all readers of a node are known when the node is reached
+        # backwards, so that all nodes that use an output come before the node that computes it
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
                 needed.update(node.input)
@@ -138,7 +139,7 @@ class OnnxGraph:
         return self._node(kind, [v.name for v in values], _broadcast([v.shape for v in values]), **attributes)
 
     def _full(self, value: Value, shape: tuple) -> str:
-        """The name of the value in the shape that JAX gives it."""
+        """The name of a tensor with the value, expanded to the shape that JAX uses."""
         if value.shape == tuple(shape):
             return value.name
         sizes = [self._integers([n]) if isinstance(n, int) else self._batch_size() for n in shape]
@@ -153,8 +154,10 @@ class OnnxGraph:
 
     def _reshaped(self, name: str, shape: tuple) -> Value:
         if sum(not isinstance(n, int) for n in shape) > 1:
-            raise CoachError(f"a network reshapes to {shape}, which has the batch size twice: use -f tensorflow")
-        # ONNX computes one length of a new shape itself, and this is the batch
+            raise CoachError(
+                f"a network reshapes to {shape}, and this shape has the batch size twice: use -f tensorflow"
+            )
+        # -1: ONNX computes one size of the new shape itself, here the batch size
         target = [n if isinstance(n, int) else -1 for n in shape]
         return self._node("Reshape", [name, self._integers(target)], shape)
 
@@ -197,7 +200,7 @@ class OnnxGraph:
         return self._constant(row.reshape([-1] + [1] * (len(shape) - dimension - 1)))
 
     def _jax_dim_as_value(self, equation: Any, values: list[Value]) -> Value:
-        """The batch size as a number, which JAX needs to see that an index is inside."""
+        """The batch size as a number. JAX compares indices with it."""
         dtype = helper.np_dtype_to_tensor_dtype(equation.outvars[0].aval.dtype)
         size = self._node("Squeeze", [self._batch_size()], ())
         return self._elementwise("Cast", [size], to=dtype)
@@ -249,7 +252,9 @@ class OnnxGraph:
         return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
 
     def _jax_dynamic_slice(self, equation: Any, values: list[Value]) -> Value:
-        """A block from places that are numbers of the graph, such as ``x[0]`` of a batch; JAX keeps them inside."""
+        """A block of an array, such as ``x[0]``. Its position is a tensor of the graph. JAX keeps positions within the
+        array.
+        """
         sizes = [n if isinstance(n, int) else END for n in equation.params["slice_sizes"]]
         x, *places = self._inputs(equation, values)
         whole = [self._node("Cast", [place], (), to=onnx.TensorProto.INT64).name for place in places]
@@ -259,7 +264,7 @@ class OnnxGraph:
         return self._node("Slice", [x, starts, ends], equation.outvars[0].aval.shape)
 
     def _jax_gather(self, equation: Any, values: list[Value]) -> Value:
-        """Indexing that takes one block, such as ``x[:, i]``."""
+        """Indexing that returns one block of an array, such as ``x[:, i]``."""
         where, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         if len(equation.invars[1].aval.shape) != 1 or where.operand_batching_dims:
             raise CoachError("a network indexes with an array, which cannot be exported: use -f tensorflow")
@@ -294,7 +299,7 @@ class OnnxGraph:
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
             raise CoachError("a network has a transposed convolution, which cannot be exported: use -f tensorflow")
         x, kernel = self._inputs(equation, values)
-        # the Conv of ONNX takes channels first, and the networks have them last
+        # ONNX has the channels before height and width, the networks have them last
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
         pads = [before for before, _ in p["padding"]] + [after for _, after in p["padding"]]
@@ -306,15 +311,16 @@ class OnnxGraph:
 
 
 def _broadcast(shapes: list[tuple]) -> tuple:
-    """The shape of an elementwise operation's result, by NumPy's rules; dimensions may be symbols."""
+    """The shape of the result of an elementwise operation, by NumPy's rules. Dimensions may be symbols."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(next((n for n in sizes if not (isinstance(n, int) and n == 1)), 1) for sizes in zip(*padded))
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
-    """Batched dimensions come first in the result, then the rest of the left operand, then the rest of the right
-    operand."""
+    """The einsum equation of a product. The result has the batched dimensions first, then the rest of the left operand,
+    then the rest of the right operand.
+    """
     (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
     left = list(string.ascii_lowercase[:left_rank])
     right = list(string.ascii_uppercase[:right_rank])

@@ -1,4 +1,4 @@
-"""The function that a network computes when it acts, which is exported to ONNX."""
+"""The function that is exported to ONNX: the outputs that a network needs to act."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 class ActingFunction:
-    """The public outputs (and the recurrent state) as a function of float weights, float buffers and observations.
+    """Computes the public outputs and the new recurrent state from float weights, float buffers and observations.
 
     :param network: the network
     """
@@ -22,7 +22,7 @@ class ActingFunction:
         self.network = network
         weights, buffers = network.initial_weights(), network.initial_buffers()
         arrays = {f"weight_{i}": array for i, array in enumerate(weights)}
-        # the state of random generators is no float; nothing is drawn when acting
+        # states of random generators are not floats; acting draws no random numbers
         arrays |= {f"buffer_{i}": array for i, array in enumerate(b for b in buffers if b.dtype == np.float32)}
         self._num_weights = len(weights)
         self._constants = [None if b.dtype == np.float32 else b for b in buffers]
@@ -31,9 +31,9 @@ class ActingFunction:
         self.output_shapes: dict[str, tuple[int, ...]] = {}
 
     def __call__(self, arrays: list, inputs: dict[str, Any]) -> list:
-        """The outputs in order; traced by a framework.
+        """Compute the outputs, in order. A framework traces this method.
 
-        :param arrays: weights and float buffers, as ``weight_shapes`` lists them
+        :param arrays: weights and float buffers, in the order of ``weight_shapes``
         :param inputs: [B, ...] by name
         """
         weights, given = arrays[: self._num_weights], iter(arrays[self._num_weights :])
@@ -41,12 +41,14 @@ class ActingFunction:
         heads, recurrent, _ = self.network(weights, buffers, inputs, training=False, single_step=True)
         outputs = {f"output_{head}_{name}": heads[head][name] for head, name in self.network.public_outputs}
         outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
-        # the shapes are known only while a framework traces this function
+        # only now, because the shapes are unknown before a framework traces this method
         self.output_shapes = {name: tuple(tensor.shape[1:]) for name, tensor in outputs.items()}
         return list(outputs.values())
 
     def exported(self, model: Any) -> ExportedNetwork:
-        """The traced function's ``ModelProto`` with its names and shapes."""
+        """The exported network: a ``ModelProto`` of the traced function, with the names and shapes of inputs and
+        outputs.
+        """
         weights = list(self.weight_shapes)
         axes = hoist_transposes(model, weights[: self._num_weights])
         return ExportedNetwork(model.SerializeToString(), weights, self.input_shapes, self.output_shapes, axes)

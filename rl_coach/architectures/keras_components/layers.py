@@ -1,4 +1,4 @@
-"""Keras layers for the parts of networks, and the few that Keras lacks."""
+"""The layers of networks in Keras, and the layers that Keras lacks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rl_coach.architectures.layers import (
 
 
 class KerasLayers(Layers):
-    """Layers on symbolic tensors, for a Keras model.
+    """Applies Keras layers to symbolic tensors, to build a Keras model.
 
     :cvar dense_class: the Keras class of dense layers
     :cvar convolution_class: the Keras class of convolutions
-    :param made: receives each new layer
+    :param made: a list to which each new layer is added
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
@@ -73,7 +73,7 @@ class KerasLayers(Layers):
         return self._applied(BatchRenormalization(warm_up), x)
 
     def dropout(self, x: Any, rate: float) -> Any:
-        # a seed from the run: Keras would take one that differs in each run
+        # a seed from the run's generator: without it, Keras uses another seed in each run
         return self._applied(keras.layers.Dropout(float(rate), seed=int(self.rng.integers(2**31))), x)
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
@@ -95,12 +95,12 @@ class TrainedRow(keras.layers.Layer):
         self.row = self.add_weight((size,), initializer, name="row")
 
     def call(self, x: Any) -> Any:
-        # the zeros have a row for each row of x, also where a trace does not know their number
+        # the zeros have as many rows as x, also if the number of rows is unknown in a trace
         return self.function(self.row) + ops.zeros_like(x[:, :1])
 
 
 class UnitDense(keras.layers.Layer):
-    """The layer of ``Layers.unit_dense``; the training step keeps the columns of its kernel at norm 1."""
+    """The layer of ``Layers.unit_dense``. The training step keeps the columns of the kernel at norm 1."""
 
     def __init__(self, units: int, rng: np.random.Generator):
         super().__init__()
@@ -117,7 +117,7 @@ class UnitDense(keras.layers.Layer):
 class BatchRenormalization(keras.layers.Layer):
     """The layer of ``Layers.batch_renorm``.
 
-    :param warm_up: training passes of plain batch normalisation
+    :param warm_up: number of first training passes, in which the layer makes plain batch normalisation
     """
 
     def __init__(self, warm_up: int):
@@ -149,7 +149,7 @@ class NoisyDense(keras.layers.Layer):
 
     :param units: the number of outputs
     :param rng: the source of the initial means and of the noise's seed
-    :ivar draws_noise: calls draw new noise; the network sets it before each call
+    :ivar draws_noise: True if a call draws new noise; the network sets it before each call
     """
 
     def __init__(self, units: int, rng: np.random.Generator):
@@ -182,19 +182,20 @@ class LSTMSequences(keras.layers.Layer):
 
     :param cells: the size of the state
     :param kernel: initialization of the weights of the input; ``recurrent`` is the initialization for the state
-    :ivar single_step: each row is a separate sequence; the network sets it before each call
+    :ivar single_step: True if each row is a separate sequence; the network sets it before each call
     """
 
     def __init__(self, cells: int, kernel: Initializer, recurrent: Initializer):
         super().__init__()
         self.cells = cells
-        # it draws nothing, and Keras would seed its generator with a number that no run decides
+        # a fixed seed, although this generator is not used: Keras would choose a random seed
         self.cell = keras.layers.LSTMCell(cells, kernel_initializer=kernel, recurrent_initializer=recurrent, seed=0)
         self.sequence = keras.layers.RNN(self.cell, return_sequences=True, return_state=True)
         self.single_step = False
 
     def build(self, x_shape: tuple, h_shape: tuple, c_shape: tuple) -> None:
-        self.sequence.build((None, None, x_shape[-1]))  # now, so that its weights are drawn in the order of the layers
+        # built here, so that the weights are drawn in the order of the layers
+        self.sequence.build((None, None, x_shape[-1]))
 
     def call(self, x: Any, h: Any, c: Any) -> tuple:
         if self.single_step:

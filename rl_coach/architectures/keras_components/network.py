@@ -1,4 +1,4 @@
-"""A network built with Keras from its parameters, and called as a pure function of its weights."""
+"""A network that is built with Keras, and called as a pure function of its weights."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class KerasNetwork(StructuredNetwork):
-    """A network as one Keras model. Only the model's structure is used, not its weights; see ``StructuredNetwork``.
+    """A network as one Keras model; see ``StructuredNetwork``. The weights are arguments of each call: the weights of
+    the Keras model are not used.
 
-    :cvar layers_class: makes the model's layers
+    :cvar layers_class: the class that makes the model's layers
     """
 
     layers_class: type[KerasLayers] = KerasLayers
@@ -38,7 +39,7 @@ class KerasNetwork(StructuredNetwork):
             id(v) for one in layers if isinstance(one, keras.layers.Conv2D) for v in one.trainable_variables
         }
         self.convolution_weights = [index for index, weight in enumerate(self._weights) if id(weight) in convolutions]
-        # by identity: == of Keras variables compares their values
+        # id(): == of Keras variables would compare their values
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._weights)]
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if _is_float(buffer)]
@@ -46,8 +47,9 @@ class KerasNetwork(StructuredNetwork):
         self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
 
     def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
-        """The place of each variable in the order of the layers; -1 for the generator of Keras' LSTM, because it draws
-        nothing. A layer's generator comes first."""
+        """The position of each variable in the order of the layers. The generator of a layer comes before its other
+        variables. The generator of an LSTM gets -1, because it is never used.
+        """
         made = [v for one in self._made for v in sorted(one.variables, key=_is_float)]
         unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
         wanted = {id(v) for v in variables} - unused
@@ -59,13 +61,13 @@ class KerasNetwork(StructuredNetwork):
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         inputs = self._given(ops, inputs)
-        # attributes, because a Keras model does not pass other arguments to its layers
+        # set as attributes, because a Keras model does not pass these arguments to its layers
         for layer in self._lstm_layers:
             layer.single_step = single_step
         for noisy in self._noisy_layers:
             noisy.draws_noise = draws_noise
         mapping = list(zip(self._weights, weights)) + list(zip(self._buffers, buffers))
-        # within the scope the model reads the given values, and its own variables do not change
+        # in this scope, the model uses the given values, and its own variables do not change
         with keras.StatelessScope(state_mapping=mapping) as scope:
             outputs = self.model({_tensor_name(name): value for name, value in inputs.items()}, training=training)
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
@@ -105,7 +107,7 @@ class KerasNetwork(StructuredNetwork):
     def _build(self) -> keras.Model:
         shapes = self.input_shapes | {name: (size,) for name, size in self.recurrent_sizes.items()}
         given = {name: keras.Input(shape, name=_tensor_name(name)) for name, shape in shapes.items()}
-        # an input may be an output too, which a Keras model cannot have
+        # the identity: a Keras model cannot return an input itself as an output
         inputs = given | {name: keras.layers.Identity()(given[name]) for name in self.input_shapes}
         self._passed: list[Any] = []  # symbolic tensors between the parts
         make_layers = partial(self.layers_class, self.rng, made=self._made)
@@ -120,5 +122,7 @@ def _is_float(variable: keras.Variable) -> bool:
 
 
 def _tensor_name(name: str) -> str:
-    """A name without the slash of nested observations, which Keras does not allow."""
+    """The name of an input for Keras. The slash in names of nested observations is replaced, because Keras does not
+    allow it.
+    """
     return name.replace("/", ".")

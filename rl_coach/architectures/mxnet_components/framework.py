@@ -1,4 +1,4 @@
-"""The framework of ``-f mxnet``."""
+"""The ``Framework`` object of ``-f mxnet``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rl_coach.architectures.mxnet_components.learner import MXNetLearner, MXNetN
 
 
 class MXNetNetwork(ArrayNetwork):
-    """See ``ArrayNetwork``. Random generators' state stays on the host."""
+    """A network on MXNet; see ``ArrayNetwork``. The state of random generators stays in NumPy arrays."""
 
     ops = ops
     __call__ = numpy_semantics(ArrayNetwork.__call__)

@@ -1,4 +1,4 @@
-"""Coach's name for layers; they are the same on every framework."""
+"""The layers under Coach 1's import path. They are the same on every framework."""
 
 from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, Flatten, LayerNorm, NoisyNetDense
 

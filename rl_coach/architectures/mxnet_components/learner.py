@@ -1,5 +1,5 @@
-"""A network's state in MXNet arrays, and the training steps with ``autograd`` that change it: one operation after the
-other, nothing is compiled."""
+"""A network's state in MXNet arrays, and the training steps that change this state. The steps use ``autograd``; nothing
+is compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from rl_coach.utils import CoachError
 
 
 class MXNetNetworkState(ArrayNetworkState):
-    """See ``ArrayNetworkState``. An update replaces the arrays and does not write to them."""
+    """The state of a network on MXNet; see ``ArrayNetworkState``. An update makes new arrays and does not write to the
+    old arrays.
+    """
 
     ops = ops
     update_target = numpy_semantics(ArrayNetworkState.update_target)
@@ -25,8 +27,10 @@ class MXNetNetworkState(ArrayNetworkState):
 
 
 def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str, Pieces], Any]:
-    """Each network's loss differentiated by that network's own weights."""
-    # new handles on the same memory: a target may share its vector with the online network, and has no gradient
+    """The gradient of each network's loss with respect to its own weights, and auxiliary values; see
+    ``Learner._gradients``.
+    """
+    # new arrays on the same memory: a target network may share its vector with the online network and needs no gradient
     marked = {name: group.with_vectors(group.vectors) for name, group in weights.items()}
     found = {
         name: group.with_vectors([ops.zeros_like(vector) for vector in group.vectors])
@@ -39,15 +43,15 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
     taken: dict[str, Pieces] = {}
     for name, loss in losses.items():
         if taken:
-            found[name].vector[:] = 0  # another network's loss may have passed through here
+            found[name].vector[:] = 0  # the loss of another network may have added a gradient here
         loss.backward(retain_graph=len(taken) + 1 < len(losses))
-        # a later loss may pass through here
+        # a copy, because a later loss may change this gradient
         taken[name] = found[name].with_vectors([found[name].vector.copy()]) if len(losses) > 1 else found[name]
     return taken, auxiliary
 
 
 class MXNetLearner(ArrayLearner):
-    """See ``Learner``."""
+    """The learner on MXNet; see ``Learner``."""
 
     ops = ops
     networks: dict[str, MXNetNetworkState]
@@ -68,8 +72,8 @@ class MXNetLearner(ArrayLearner):
 
 
 def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray]) -> dict[str, Any]:
-    """The columns of a batch, which is brought to MXNet in one array."""
-    # one copy to MXNet and views of it: a copy or a slice there costs an operation, NumPy's slices next to nothing
+    """The columns of a batch as MXNet arrays."""
+    # one copy to MXNet for all columns: each copy or slice in MXNet costs an operation, a slice in NumPy costs little
     packed = [rows[:, place.start : place.stop] for place in packing.packed.values()]
     shapes = tuple((len(rows), *place.shape) for place in packing.packed.values())
     columns = {

@@ -1,4 +1,4 @@
-"""``keras.ops`` on MXNet: the names that update rules and networks use, on ``mx.np`` arrays."""
+"""Array operations on ``mx.np`` arrays, with the names of ``keras.ops`` that update rules and networks use."""
 
 from __future__ import annotations
 
@@ -45,45 +45,47 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x`` without a gradient; arrays on the host never have one."""
+    """``x`` without a gradient. NumPy arrays are returned unchanged."""
     return x.detach() if isinstance(x, _np.ndarray) else x
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The matrix product, for a batch of matrices one by one."""
+    """The matrix product of ``x`` and ``y``, or of each pair of matrices in two batches."""
     return _np.dot(x, y) if x.ndim == y.ndim == 2 else _np.matmul(x, y)
 
 
 def clip(x: Any, x_min: Any, x_max: Any) -> Any:
-    """``x`` within limits, which may be arrays."""
+    """``x`` limited to the range from ``x_min`` to ``x_max``, which may be arrays."""
     return _np.minimum(_np.maximum(x, x_min), x_max)
 
 
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: str = "float32") -> Any:
-    """1 at the position that ``x`` names on a new last axis, 0 elsewhere; an index outside gives zeros."""
+    """A new last axis of size ``num_classes``: 1 at the index ``x``, 0 elsewhere. An index outside gives only zeros."""
     if axis != -1:
-        raise NotImplementedError("one_hot makes a new last axis only")
+        raise NotImplementedError("one_hot supports only a new last axis: use axis=-1")
     return _npx.one_hot(x, num_classes, dtype=dtype)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
-    """x[..., indices[..., i], ...] along an axis. On another axis than the last one, the indices may differ along the
-    first axis alone."""
+    """The elements of ``x`` at ``indices`` along an axis, as NumPy's ``take_along_axis``. For an axis that is not the
+    last axis, the indices may differ only along the first axis and ``axis``.
+    """
     if axis in (-1, x.ndim - 1):
         return sum(x[..., None, :] * one_hot(indices, x.shape[-1]), axis=-1)
     rows, num_taken = _np.moveaxis(x, axis, 1), indices.shape[axis]
     chosen = one_hot(reshape(indices, (len(x), num_taken)), x.shape[axis])  # [B, taken, size]
-    taken = matmul(chosen, cast(reshape(rows, (len(x), x.shape[axis], -1)), "float32"))  # pictures have bytes
+    # a cast, because images have bytes
+    taken = matmul(chosen, cast(reshape(rows, (len(x), x.shape[axis], -1)), "float32"))
     return _np.moveaxis(reshape(cast(taken, x.dtype), (len(x), num_taken, *rows.shape[2:])), 1, axis)
 
 
 def logical_and(x: Any, y: Any) -> Any:
-    """True where both are."""
+    """True where ``x`` and ``y`` are True."""
     return cast(x, "bool") * cast(y, "bool")
 
 
 def logical_or(x: Any, y: Any) -> Any:
-    """True where one of both is."""
+    """True where ``x`` or ``y`` is True."""
     return cast(x, "bool") + cast(y, "bool") > 0
 
 
@@ -93,7 +95,7 @@ def triu(x: Any, k: int = 0) -> Any:
 
 
 def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """log sum exp(x), which does not overflow."""
+    """log sum exp(x), computed without overflow."""
     # the shift cancels out, so it has no gradient
     largest = stop_gradient(_np.max(x, axis=axis, keepdims=True))
     total = _np.log(_np.sum(_np.exp(x - largest), axis=axis, keepdims=True)) + largest
@@ -101,7 +103,7 @@ def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 def logaddexp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)), which does not overflow."""
+    """log(exp(x) + exp(y)), computed without overflow."""
     return _np.maximum(x, y) + _np.log1p(_np.exp(-_np.abs(x - y)))
 
 
@@ -116,12 +118,12 @@ def log_sigmoid(x: Any) -> Any:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
-    """``x`` where it is positive, elsewhere ``negative_slope`` times it."""
+    """``x`` where ``x`` is positive, else ``negative_slope`` * ``x``."""
     return _npx.leaky_relu(x, act_type="leaky", slope=negative_slope)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:
-    """``x`` where it is positive, elsewhere alpha (exp(x) - 1)."""
+    """``x`` where ``x`` is positive, else alpha * (exp(x) - 1)."""
     return _npx.leaky_relu(x, act_type="elu", slope=alpha)
 
 
@@ -131,7 +133,7 @@ def selu(x: Any) -> Any:
 
 
 def conv(inputs: Any, kernel: Any, strides: int) -> Any:
-    """[B, height, width, channels] convolved with a kernel [height, width, channels, filters], without padding."""
+    """Convolve [B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
     size, filters = kernel.shape[:2], kernel.shape[3]
     x, k = _np.transpose(inputs, (0, 3, 1, 2)), _np.transpose(kernel, (3, 2, 0, 1))
     y = _npx.convolution(x, k, kernel=size, stride=(strides, strides), num_filter=filters, no_bias=True)
@@ -139,28 +141,28 @@ def conv(inputs: Any, kernel: Any, strides: int) -> Any:
 
 
 def convert_to_numpy(x: Any) -> numpy.ndarray:
-    """``x`` on the host."""
+    """``x`` as a NumPy array."""
     return x.asnumpy() if isinstance(x, _np.ndarray) else numpy.asarray(x)
 
 
 def piece(vector: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
-    """vector[start:stop] in a shape, on the same memory."""
+    """vector[start:stop] with the given shape, as a view on the same memory."""
     return vector._slice(start, stop).reshape_view(shape)
 
 
 def buffer(array: Any) -> Any:
-    """A variable without training as an array. The state of random generators, which is no float, stays on the host."""
+    """An array that is not trained, as an MXNet array. States of random generators (not floats) stay NumPy arrays."""
     return array if array.dtype == numpy.uint32 else convert_to_tensor(array)
 
 
 def dropout_mask(state: numpy.ndarray, shape: tuple[int, ...], rate: float) -> tuple[Any, numpy.ndarray]:
-    """Zeros at this rate, elsewhere 1 / (1 - rate); and the new state of the generator."""
+    """A mask for dropout (0 with the probability ``rate``, else 1 / (1 - rate)), and the generator's new state."""
     rng, after = _generator(state)
     return convert_to_tensor(((rng.random(shape) >= rate) / (1.0 - rate)).astype(numpy.float32)), after
 
 
 def factorised_noise(state: numpy.ndarray, size: int) -> tuple[Any, numpy.ndarray]:
-    """[size], sign(x) sqrt(|x|) of standard normal x; and the new state of the generator."""
+    """[size], the noise sign(x) sqrt(|x|) of standard normal x, and the generator's new state."""
     rng, after = _generator(state)
     sample = rng.standard_normal(size)
     return convert_to_tensor((numpy.sign(sample) * numpy.sqrt(numpy.abs(sample))).astype(numpy.float32)), after

@@ -1,4 +1,4 @@
-"""The framework of ``-f tensorflow``."""
+"""The ``Framework`` object of ``-f tensorflow``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An ONNX model as TensorFlow's frozen graph: a ``GraphDef`` with constant weights, in the form that TensorFlow 1
-loads."""
+"""Conversion of an ONNX model to a frozen graph of TensorFlow: a ``GraphDef`` with constant weights that TensorFlow 1
+can load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ELEMENTWISE = {
     "Reciprocal": tf.math.reciprocal, "Relu": tf.nn.relu, "Selu": tf.nn.selu, "Sigmoid": tf.sigmoid,
     "Softplus": tf.nn.softplus, "Sqrt": tf.sqrt, "Sub": tf.subtract, "Tanh": tf.tanh,
 }  # fmt: skip
-"""Operations without attributes, by their ONNX names; they take the same arguments in the same order."""
+"""TensorFlow operations by their ONNX names. They have no attributes and the same arguments as in ONNX."""
 
 _REDUCTIONS = {
     "ReduceMax": tf.reduce_max,
@@ -32,15 +32,16 @@ _REDUCTIONS = {
 
 @quiet_native_code()
 def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: str, output_names: list[str]) -> bytes:
-    """A graph that computes a single output of a model.
+    """Return a TensorFlow graph that computes one output of an ONNX model.
 
     :param model: the serialised ONNX model with its weights
     :param scope: the name scope of the operations between the inputs and the output
-    :param inputs: the name of each input's placeholder, by the input's name in the model. Its shape is [B, ...].
-    :param output: the output's name in the model
-    :param output_names: names for this output; the graph gets an identity operation for each
+    :param inputs: the name of the placeholder for each input, by the input's name in the model. Placeholders have the
+        shape [B, ...].
+    :param output: the name of the output in the model
+    :param output_names: names of this output in the graph; the graph gets an identity operation for each name
     :return: the serialised ``GraphDef``
-    :raises CoachError: the model has an operation that is not converted
+    :raises CoachError: if an operation of the model cannot be converted
     """
     network = onnx.load_from_string(model).graph
     keep_outputs(network, [output])
@@ -55,13 +56,13 @@ def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: st
                 values[node.output[0]] = _converted(node, [values[name] for name in node.input])
         for name in output_names:
             tf.identity(values[output], name)
-        # without the attributes that later releases added, which TensorFlow 1 does not know
+        # stripped, because TensorFlow 1 does not know the attributes that later releases added
         definition = tf.compat.v1.train.export_meta_graph(strip_default_attrs=True).graph_def
     return bytes(definition.SerializeToString())
 
 
 def _converted(node: Any, values: list[Any]) -> Any:
-    """The node's result. :param values: of its inputs; arrays where they are constants"""
+    """Convert a node. :param values: the node's inputs as tensors, or as arrays if they are constants"""
     kind = node.op_type
     attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     if kind in _ELEMENTWISE:
@@ -78,28 +79,30 @@ def _converted(node: Any, values: list[Any]) -> Any:
         return tf.transpose(values[0], attributes.get("perm"))
     if kind == "Conv" and _is_plain(attributes):
         return _convolution(attributes, *values)
-    if all(isinstance(value, np.ndarray) for value in values[1:]):  # axes and shapes
+    if all(isinstance(value, np.ndarray) for value in values[1:]):  # the other inputs are constants: axes or shapes
         if kind in _REDUCTIONS and len(values) == 2:
             return _REDUCTIONS[kind](values[0], axis=values[1], keepdims=bool(attributes.get("keepdims", 1)))
         if kind == "Squeeze":
             return tf.squeeze(values[0], *(axes.tolist() for axes in values[1:]))
         if kind == "Unsqueeze" and values[1].size == 1:
             return tf.expand_dims(values[0], int(values[1].item()))
-        if kind == "Reshape" and 0 not in values[1]:  # 0 keeps a length
+        if kind == "Reshape" and 0 not in values[1]:  # a 0 would mean: keep this size
             return tf.reshape(values[0], values[1])
     raise CoachError(
-        f"a frozen graph cannot hold the network's ONNX operation '{kind}': use the model.onnx of a policy"
+        f"a frozen graph cannot contain the network's ONNX operation '{kind}': use the policy's model.onnx"
     )
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:
-    """True for a convolution of images with explicit or no padding."""
+    """True for a convolution over height and width, without groups and without automatic padding."""
     is_padded_otherwise = attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
     return len(attributes["strides"]) == 2 and attributes.get("group", 1) == 1 and not is_padded_otherwise
 
 
 def _convolution(attributes: dict[str, Any], images: Any, kernel: Any, bias: Any = None) -> Any:
-    """[B, C', H', W'] from [B, C, H, W] and the kernel's [C', C, h, w]; inside, channels are last, as CPUs need it."""
+    """Convolve [B, C, H, W] with a kernel [C', C, h, w] to [B, C', H', W']. TensorFlow on CPUs needs the channels
+    last.
+    """
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
     images = tf.transpose(images, (0, 2, 3, 1))
     if any((top, left, bottom, right)):

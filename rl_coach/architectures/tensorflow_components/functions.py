@@ -1,7 +1,7 @@
 """Traced functions that are shared by all callers with an equal graph.
 
-XLA keeps compiled code until the process ends, some 7 MB for a training step. It compiles each function again, even if
-it has compiled an equal graph before. This module therefore looks a function up by its nodes first.
+XLA keeps compiled code until the process ends, about 7 MB for a training step. XLA compiles each function, also if it
+has compiled an equal graph before. Therefore this module first looks for a function with an equal graph.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _shared: dict[bytes, Any] = {}
 
 
 def shared(function: Any, is_compiled: bool) -> Any:
-    """The first function of this process that computes the same. Call it with the tensors that ``function`` has
-    captured.
+    """The first function of this process with a graph that equals the graph of ``function``. Call the result with the
+    tensors that ``function`` has captured.
 
     :param function: a concrete function
-    :param is_compiled: XLA compiles the function
+    :param is_compiled: True if XLA compiles the function
     """
     key = fingerprint(function.graph.as_graph_def()) + bytes([is_compiled])
     return _shared.setdefault(key, function.inference_fn)
@@ -47,8 +47,9 @@ def fingerprint(graph: GraphDef) -> bytes:
 
 
 def _ends(function: FunctionDef) -> Iterable[tuple[str, str]]:
-    """The outputs of a function, as names of the nodes that give them, and its attributes, which say who compiles
-    it."""
+    """The outputs of a function as pairs (output name, node name), then its attributes (for example: compiled by
+    XLA).
+    """
     yield from ((argument.name, function.ret[argument.name]) for argument in function.signature.output_arg)
     yield from (("", f"{name}={function.attr[name]}") for name in sorted(function.attr))
 
@@ -66,7 +67,7 @@ def _digest(
     for node in nodes:
         copy = NodeDef(op=node.op, device=node.device, input=[_renamed(source, numbers) for source in node.input])
         for name, value in node.attr.items():
-            if name != "_class":  # a colocation with another node, by its name
+            if name != "_class":  # this attribute only names another node
                 copy.attr[name].CopyFrom(_without_names(value, of_function))
         digest.update(copy.SerializeToString(deterministic=True))
     for _, source in ends:
@@ -75,7 +76,7 @@ def _digest(
 
 
 def _renamed(source: str, numbers: dict[str, str]) -> str:
-    """An input such as ``^name`` or ``name:output:0`` with the node's number for its name."""
+    """An input such as ``^name`` or ``name:output:0``, with the name replaced by the node's number."""
     mark = "^" if source.startswith("^") else ""
     name, colon, output = source.removeprefix("^").partition(":")
     return f"{mark}{numbers.get(name, name)}{colon}{output}"

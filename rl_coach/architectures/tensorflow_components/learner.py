@@ -1,12 +1,13 @@
-"""A network's state in TensorFlow variables, and the training steps, compiled with XLA, that change it: all updates of
-a training phase in one call.
+"""A network's state in TensorFlow variables, and the training steps that change this state. The steps are compiled with
+XLA. One call makes all updates of a training phase.
 
-On CPUs, the convolutions of XLA are slower than TensorFlow's. An update of the Nature network takes 50 ms of processor
-time if all of it is compiled, 43 ms if nothing is compiled, and 32 ms if only the optimizer is compiled.
+On CPUs, the convolutions of XLA are slower than TensorFlow's. An update of DQN's Nature network takes 50 ms of
+processor time if the whole update is compiled, 43 ms if nothing is compiled, and 32 ms if only the optimizer is
+compiled.
 
-Compiled functions are called without TensorFlow's Python wrapper. An update of a 64 x 64 Q-network then takes some 90
-us of processor time, 40 us of it in XLA. ``ConcreteFunction.__call__`` would add 260 us, and a new tensor for each
-batch another 80 us.
+Compiled functions are called without TensorFlow's Python wrapper. An update of a 64 x 64 Q-network then takes about 90
+us of processor time, including 40 us in XLA. ``ConcreteFunction.__call__`` would add 260 us, and a new tensor for each
+batch 80 us more.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
 TRAINED_GROUPS = ("weights", "buffers", "slots")
-ALIGNMENT = 64  # bytes; TensorFlow copies memory that starts elsewhere
+ALIGNMENT = 64  # bytes; TensorFlow copies memory with an address that is not a multiple of this number
 
 
 class TensorFlowNetworkState(CompiledNetworkState):
-    """See ``CompiledNetworkState``."""
+    """The state of a network on TensorFlow; see ``CompiledNetworkState``."""
 
     ops = ops
 
     def read(self) -> list[tf.Tensor]:
-        """The variables' values as tensors; within a traced step, the values at that point of the step."""
+        """The variables' values as tensors. Within a traced step, these are the values at this point of the step."""
         return [variable.value() for variable in self.variables]
 
     def assign(self, values: Sequence, old: Sequence) -> None:
-        """Take the values that a step changed."""
+        """Assign new values to the variables. :param old: the values before the step"""
         for variable, value, before in zip(self.variables, values, old):
-            # a step returns an unchanged value as the same object, which need not be written
+            # an unchanged value is the same object as before and need not be assigned
             if value is not before:
                 variable.assign(value)
 
@@ -56,7 +57,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
     def _write(self, index: int, value: np.ndarray) -> None:
         tensor = tf.constant(value)
         self.variables[index].assign(tensor)
-        # known already, so acting does not have to read the variable
+        # stored here, so that acting need not read the variable
         self.published[index] = tensor._numpy()
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
@@ -68,16 +69,16 @@ class TensorFlowNetworkState(CompiledNetworkState):
         def call() -> None:
             self.finish()  # an update may still run in another thread
             changed()
-            # the published values are older than the variables now
+            # the published values are now out of date
             self.published = {}
 
         return call
 
 
 class TensorFlowLearner(Learner):
-    """See ``Learner``.
+    """The learner on TensorFlow; see ``Learner``.
 
-    :param published: the networks that act between training phases; the step itself returns their new weights
+    :param published: names of the networks that act between training phases; the step returns their new weights
     """
 
     networks: dict[str, TensorFlowNetworkState]
@@ -106,7 +107,7 @@ class TensorFlowLearner(Learner):
         signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
         if layout.is_indexed:
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
-        # with convolutions, only the optimizer is compiled; see the figures of the module
+        # with convolutions, only the optimizer is compiled; see the figures in the module's docstring
         uses_xla = not self._has_convolutions
         traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
         call = DirectCall(traced, shared(traced, uses_xla), self.networks, acting_weights)
@@ -118,19 +119,19 @@ class TensorFlowLearner(Learner):
     ) -> tuple[dict, dict[str, Any]]:
         if not self._has_convolutions:
             return super()._apply(state, gradients, buffers, optimizer_scalars)
-        # what passes through unchanged would be copied
+        # only the groups that change, because the compiled function would copy the others
         trained = {name: {group: state[name][group] for group in TRAINED_GROUPS} for name in gradients}
         compiled = tf.function(super()._apply, jit_compile=True, autograph=False)
         after, norms = compiled(trained, gradients, {name: buffers[name] for name in gradients}, optimizer_scalars)
         return {name: {**old, "buffers": buffers[name], **after.get(name, {})} for name, old in state.items()}, norms
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        # persistent, because each loss has its own backward pass
+        # persistent, because each loss needs a separate backward pass
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(weights)
             losses, auxiliary = function(weights)
         found = {
-            # a weight that a loss does not read has the gradient 0, as on JAX
+            # a weight that a loss does not use has the gradient 0, as on JAX
             name: tape.gradient(loss, weights[name], unconnected_gradients=tf.UnconnectedGradients.ZERO)
             for name, loss in losses.items()
         }
@@ -151,15 +152,15 @@ class TensorFlowLearner(Learner):
 
 
 class DirectCall:
-    """A traced step that is passed directly to TensorFlow's runtime, without recording gradients. See
+    """A traced step that is called directly in TensorFlow's runtime, without recording gradients. See
     ``Learner._compile``.
 
-    :param traced: the traced function, with a vector as its first argument. This object keeps it alive, because it owns
-        the captured tensors
-    :param function: the function to call, with the vector and the captured tensors
+    :param traced: the traced function; its first argument is a vector. A reference to it is kept, because it owns the
+        captured tensors
+    :param function: the function to call, with the vector and the captured tensors as arguments
     :param networks: the networks that the step changes
-    :param acting_weights: the network and the variable of each of the step's last outputs, which are the new acting
-        weights
+    :param acting_weights: the last outputs of the step are the new weights for acting; for each of them, the network
+        and the index of the variable
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class DirectCall:
     ):
         self._traced = traced
         self._name = function.name
-        # the handles of the networks' variables, which the traced function reads and assigns
+        # handles of the networks' variables: the traced function reads and assigns them
         self._captured = list(traced.captured_inputs)
         self._num_outputs = len(traced.outputs)
         self._num_results = self._num_outputs - len(acting_weights)
@@ -184,12 +185,12 @@ class DirectCall:
         ]
 
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-        """The results of the step.
+        """Make the step and return its results.
 
-        :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
+        :raises CoachError: if the stored step of an earlier run was damaged, for example by a full disk
         """
-        # the last call does not read this memory any more: train waits for it before it makes another
-        self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us
+        # the last call no longer reads this memory, because train waits for a call before it makes the next call
+        self._vector.array[:] = vector  # copied to memory of a tensor, because a new tensor would cost 80 us
         arguments = [self._vector.tensor, *map(tf.constant, large)]
         if indices is not None:
             arguments.append(tf.constant(indices, tf.int32))
@@ -198,9 +199,9 @@ class DirectCall:
         except (tf.errors.OutOfRangeError, tf.errors.DataLossError) as error:
             if not forget_compiled_steps(Frameworks.tensorflow):
                 raise
-            # TensorFlow does not compile this function in this process again
+            # no second try: TensorFlow does not compile this function again in this process
             raise CoachError(
-                "a compiled step that an earlier run stored was damaged; all stored steps are deleted now: start again"
+                "the stored compiled step of an earlier run is damaged; Coach has deleted all stored steps: start again"
             ) from error
         for network, places in self._places:
             network.published = {index: outputs[place]._numpy() for place, index in places}
@@ -208,7 +209,8 @@ class DirectCall:
 
 
 class CallBeside:
-    """A compiled step that runs in a separate thread. The first call compiles it and runs in the caller's thread.
+    """A compiled step that runs in a separate thread. Only the first call, which compiles the step, runs in the
+    caller's thread.
 
     :param call: the step
     """
@@ -219,14 +221,14 @@ class CallBeside:
 
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[Any]:
         if self._thread is None:
-            # one thread, so that updates are made in the order of the calls
+            # only one thread, so that updates are made in the order of the calls
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="learning")
             return self._call(vector, large, indices)
         return [OutputsToCome(self._thread.submit(self._call, vector, large, indices))]
 
 
 class OutputsToCome:
-    """[K, outputs] of updates that another thread makes; reading them as an array waits."""
+    """The outputs [K, outputs] of updates in another thread. Converting them to an array waits for the updates."""
 
     def __init__(self, results: Future):
         self._results = results
@@ -236,13 +238,13 @@ class OutputsToCome:
 
 
 class HeldTensor:
-    """A tensor on the memory of ``array``. Write new numbers to ``array`` between calls.
+    """A float32 tensor on the memory of the NumPy array ``array``. Writing to ``array`` changes the tensor.
 
-    :param size: the length of the float32 vector
+    :param size: the length of the vector
     """
 
     def __init__(self, size: int):
-        # more memory than needed, so that the array can begin at a multiple of ALIGNMENT
+        # more memory than needed, so that the array can start at a multiple of ALIGNMENT
         room = np.empty(size * 4 + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
         self.array = room[start : start + size * 4].view(np.float32)

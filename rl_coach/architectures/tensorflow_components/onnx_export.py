@@ -1,4 +1,4 @@
-"""A Keras network on TensorFlow as an ONNX graph."""
+"""The export of a Keras network on TensorFlow to ONNX."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
 
 @quiet_native_code()
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """The network's public outputs (and its recurrent state) as a function of weights and observations.
+    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
 
-    The graph has a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
+    The graph has a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers ``buffer_<i>``, and the
+    observations by name.
     """
-    import tf2onnx  # slow to import, and needed only here
+    import tf2onnx  # imported here because the import is slow
 
     logging.getLogger("tf2onnx").setLevel(logging.ERROR)
     acting = ActingFunction(network)
@@ -34,7 +35,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     model, _ = tf2onnx.convert.from_function(
         tf.function(predict, autograph=False), input_signature=signature, opset=OPSET
     )
-    # tf2onnx numbers the outputs, and predictors find them by their names
+    # tf2onnx numbers the outputs, but predictors need their names
     new_names = {output.name: name for output, name in zip(model.graph.output, acting.output_shapes)}
     for output in model.graph.output:
         output.name = new_names[output.name]

@@ -1,4 +1,4 @@
-"""Functions that networks written for Coach's TensorFlow components import."""
+"""Functions that networks written for Coach 1's TensorFlow components import."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 def get_activation_function(activation_function_string: str) -> Any:
-    """TensorFlow's activation function of a name; None for ``'none'``.
+    """The TensorFlow activation function with the given name; None for ``'none'``.
 
-    :raises CoachError: the function is unknown
+    :raises CoachError: if the function is unknown
     """
     if activation_function_string == "none":
         return None

@@ -1,1 +1,1 @@
-"""PyTorch: networks over tensors, training steps compiled by Inductor, and modules of users."""
+"""PyTorch: networks of tensors, training steps compiled by Inductor, and support for users' modules."""

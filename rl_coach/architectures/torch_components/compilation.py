@@ -1,8 +1,8 @@
-"""Compiles a step to machine code: PyTorch traces the step, Inductor turns the trace into C++, and the result is stored
-on disk.
+"""Compiles training steps to machine code: PyTorch traces the step, Inductor compiles the trace, and the result is
+stored on disk.
 
-This avoids the overhead of Dynamo and its guards at each call. An update of DQN with 64 x 64 units takes 240 us with
-``torch.compile`` and 120 us this way. A later run loads the step in milliseconds.
+``torch.compile`` would check guards at each call: an update of DQN with 64 x 64 units takes 240 us with
+``torch.compile`` and 120 us with this module. A later run loads the stored step in milliseconds.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from rl_coach.utils import CoachError
 VARIABLE = "COACH_TORCH_COMPILE"
 Tensors = Sequence[torch.Tensor]
 Step = Callable[[Tensors], Tensors]
-"""A function of tensors, which it may write to."""
+"""A function of tensors. It may write to its arguments."""
 
 
 def traced(function: Callable, *tensors: torch.Tensor) -> GraphModule:
-    """The operations of a function. Tensors that it holds itself, as modules of users may, become constants."""
-    # without real numbers: a result that a rule computes from them in NumPy would become a constant
+    """Trace a function. Tensors that are not arguments, such as tensors in a user's module, become constants."""
+    # fake tensors: with real ones, numbers that a rule computes in NumPy would become constants
     return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
 
 
 def compiled(function: Step, tensors: Tensors) -> Step:
-    """The function as machine code. The function itself is returned if there is no C++ compiler, if the environment
-    variable ``COACH_TORCH_COMPILE`` is ``off``, or if the run is asked to stop during compilation.
+    """Compile a function to machine code. The function itself is returned if there is no C++ compiler, if the
+    environment variable ``COACH_TORCH_COMPILE`` is ``off``, or if the run is asked to stop during compilation.
 
-    :param tensors: an example of its arguments
-    :raises CoachError: Inductor fails
+    :param tensors: an example of the arguments
+    :raises CoachError: if Inductor fails
     """
     if os.environ.get(VARIABLE) == "off":
         return function
@@ -52,7 +52,7 @@ def compiled(function: Step, tensors: Tensors) -> Step:
     directory = compilation_cache(Frameworks.torch)
     package = None if directory is None else directory / f"{_digest(graph, tensors)}.pt2"
     if package is not None and package.exists():
-        with contextlib.suppress(RuntimeError):  # it is damaged: the new package replaces it
+        with contextlib.suppress(RuntimeError):  # a damaged package is replaced below
             return _loaded(package)
     with tempfile.TemporaryDirectory() as scratch:
         made = _compile(graph, tensors, scratch)
@@ -64,13 +64,13 @@ def compiled(function: Step, tensors: Tensors) -> Step:
 
 
 def _loaded(package: pathlib.Path) -> Step:
-    # PyTorch's documented function imports all of Inductor for this, which takes seconds
+    # not PyTorch's documented function, because it imports all of Inductor, which takes seconds
     loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
     return lambda given: loader.run(list(given))
 
 
 def _digest(graph: GraphModule, tensors: Tensors) -> str:
-    """All that the machine code depends on, apart from PyTorch's version and the processor."""
+    """A digest of everything that the machine code depends on, except for PyTorch's version and the processor."""
     constants = [(name, value) for name, value in vars(graph).items() if isinstance(value, torch.Tensor)]
     constants += list(graph.named_buffers())
     # the number of threads is a constant of the machine code; see _COMPILE
@@ -81,32 +81,36 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
 
 
 def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
-    """Copy the package to where later runs look for it. If nothing can be written there, they compile again."""
-    # under another name first: another run may look for it
+    """Copy the package to the directory of stored steps. If the directory cannot be written, later runs compile
+    again.
+    """
+    # first under another name, because another run must not load an unfinished file
     unfinished = package.with_suffix(f".{os.getpid()}")
     try:
         package.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(made, unfinished)
         unfinished.replace(package)
     except OSError:
-        if unfinished.exists():  # the disk is full
+        if unfinished.exists():  # for example if the disk is full
             unfinished.unlink()
 
 
 @functools.cache
 def _has_compiler(compiler: str) -> bool:
-    """True if this C++ compiler is installed; otherwise print one line."""
+    """True if this C++ compiler is installed. If not, log a warning."""
     if shutil.which(compiler) is not None:
         return True
     screen.warning(
-        f"PyTorch needs a C++ compiler, and there is no '{compiler}': training steps are not compiled, which is "
-        f"several times slower; install it (on Debian: apt install g++)"
+        f"training steps are not compiled and run several times slower, because the C++ compiler '{compiler}' is "
+        f"missing: install it (on Debian: apt install g++)"
     )
     return False
 
 
 def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path | None:
-    """Write the package in a child process, which can be stopped. :return: None without a compiler, or if stopped"""
+    """Compile in a child process, which can be stopped.
+
+    :return: the path of the package; None if there is no compiler, or if the child process was stopped"""
     if not _has_compiler(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")):
         return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
@@ -124,8 +128,8 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
     return written
 
 
-# Without a number, Inductor takes all processors. Its sums then have a place for each processor, but as many threads as
-# OpenMP gives at the call write there: with more threads than processors they overwrite the stack.
+# Inductor needs the number of threads: by default it reserves a place for each processor in its sums. At the call,
+# OpenMP may start more threads than there are processors, and these threads would overwrite the stack.
 _COMPILE = """
 import sys, torch
 torch._inductor.config.cpp.threads = int(sys.argv[3])

@@ -1,4 +1,4 @@
-"""The framework of ``-f torch``."""
+"""The ``Framework`` object of ``-f torch``."""
 
 from __future__ import annotations
 

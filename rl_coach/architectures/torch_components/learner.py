@@ -1,6 +1,7 @@
-"""A network's state in PyTorch's tensors, and the training steps that change it in place.
+"""A network's state in PyTorch tensors, and the training steps that change this state in place.
 
-An update is compiled for each combination of networks that learn in it. A phase of updates calls it in a loop.
+One compiled update is made for each combination of networks that learn. A training phase calls compiled updates in a
+loop.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from rl_coach.architectures.update import Move, Stage
 
 
 class TorchNetworkState(ArrayNetworkState):
-    """See ``ArrayNetworkState``. An update writes to the tensors."""
+    """The state of a network on PyTorch; see ``ArrayNetworkState``. An update changes the tensors in place."""
 
     ops = ops
 
     def update_target(self, rate: float) -> None:
         groups = self.variables
         for old, new in zip(groups["target_weights"].vectors, groups["weights"].vectors):
-            # as in TrainingStep.update_targets: target + (online - target) is not exactly online
+            # a rate of 1 copies, because target + (online - target) is not exactly online
             old.copy_(new if rate == 1 else old + rate * (new - old))
         for old, new in zip(groups["target_buffers"], groups["buffers"]):
             old.copy_(new)
@@ -41,7 +42,9 @@ def flattened(variables: Variables) -> list[torch.Tensor]:
 
 
 def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variables, list[torch.Tensor]]:
-    """The variables that ``flattened`` made a list of, and the tensors behind them."""
+    """Undo ``flattened``. :return: the variables in the structure of ``example``, and the remaining tensors of the
+    list
+    """
     left = list(tensors)
 
     def taken(group: Any) -> Any:
@@ -54,7 +57,7 @@ def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variabl
 
 
 class TorchLearner(ArrayLearner):
-    """See ``Learner``."""
+    """The learner on PyTorch; see ``Learner``."""
 
     ops = ops
     networks: dict[str, TorchNetworkState]
@@ -64,7 +67,7 @@ class TorchLearner(ArrayLearner):
         self._steps: dict[tuple, Step] = {}
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-        # weights require gradients if this derivative is a part of another one
+        # weights already require gradients if this derivative is a part of another derivative
         is_part = any(array.requires_grad for arrays in weights.values() for array in arrays)
         marked = {name: [_marked(array) for array in arrays] for name, arrays in weights.items()}
         losses, auxiliary = function(marked)
@@ -72,11 +75,11 @@ class TorchLearner(ArrayLearner):
         for name, loss in losses.items():
             slopes: Sequence[Any] = [None] * len(marked[name])
             if loss.requires_grad:
-                # retained: the losses of several networks share parts of one graph
+                # the graph is retained, because the losses of several networks share parts of it
                 slopes = torch.autograd.grad(
                     loss, marked[name], retain_graph=True, create_graph=is_part, allow_unused=True
                 )
-            # None: the loss does not read this weight
+            # None: the loss does not depend on this weight
             known = [torch.zeros_like(a) if s is None else s for a, s in zip(marked[name], slopes)]
             found[name] = weights[name].replaced(known) if isinstance(weights[name], Pieces) else known
         return found, auxiliary
@@ -88,7 +91,7 @@ class TorchLearner(ArrayLearner):
         return after, norms, signals
 
     def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
-        # targets are updated outside of the compiled step, so that moving one does not need another compilation
+        # targets are updated outside the compiled step, so that steps with and without this update need one compilation
         variables, outputs = super()._update(layout, variables, batch)
         moves = dict(zip(layout.moving, batch.scalars[len(batch.scalars) - len(layout.moving) :]))
         for name, rate in layout.target_rates.items():
@@ -104,32 +107,32 @@ class TorchLearner(ArrayLearner):
         first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
         learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
         given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
-        # the compiled call keeps its layout alive, so no other layout has the same id
-        key = (id(layout), *learning)  # masks are constants of a trace: one step for each choice of networks
+        # no other layout has the same id, because the compiled call keeps a reference to its layout
+        key = (id(layout), *learning)  # a mask is a constant of a trace, so each choice of networks needs a step
         if key not in self._steps:
 
             def step(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
                 state, (rows, numbers, *large) = filled(variables, given)
                 columns = layout.packing.columns(ops, rows) | dict(zip(layout.packing.large, large))
                 after, results = change(state, columns, [*numbers.unbind(), *learning])
-                # in place: the state's pieces are views of these tensors
+                # in place, because the arrays of the state are views of these tensors
                 for old, new in zip(given, flattened(after)):
                     if new is not old:
                         old.copy_(new)
                 return results
 
-            # a move loops until a computed number stops it, and a trace cannot contain this loop
+            # not compiled: the number of iterations of a move depends on data, and a trace cannot contain such a loop
             has_moves = any(stage.move for stage in layout.stages)
             self._steps[key] = step if has_moves else compiled(step, given)
         return variables, self._steps[key](given)
 
 
 def _marked(array: torch.Tensor) -> torch.Tensor:
-    """The array as a variable of differentiation."""
-    # a view stays a part of the outer graph: the outer derivative must pass through it
+    """A tensor with the same values that requires a gradient."""
+    # a view is part of the outer graph, so that the outer derivative passes through it
     return array.view_as(array) if array.requires_grad else array.detach().requires_grad_(True)
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
-    """The array as a tensor on the same memory; a copy if the array is read-only."""
+    """A tensor on the memory of the array; a copy if the array is read-only."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())

@@ -1,4 +1,4 @@
-"""Networks on PyTorch, with modules of users as possible parts."""
+"""Networks on PyTorch. Users' modules can be parts of these networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rl_coach.utils import CoachError
 
 
 class TorchLayers(ArrayLayers):
-    """See ``ArrayLayers``."""
+    """The layers of a network on PyTorch; see ``ArrayLayers``."""
 
     def module(self, module_class: Any, x: Any) -> Any:
         run = self.run
@@ -31,7 +31,7 @@ class TorchLayers(ArrayLayers):
         buffers = {name: run.buffers[place] for name, place in places.items()}
         if isinstance(self.ops, OnnxOps):
             return self.ops.include(exported(module, x.shape), x, weights | buffers)
-        # a module writes to its buffers, and these are the state's
+        # copies, because a module writes to its buffers, and these belong to the state
         buffers = {name: ops.convert_to_tensor(buffer).clone() for name, buffer in buffers.items()}
         y = torch.func.functional_call(module.train(run.training), weights | buffers, (x,))
         for name, place in places.items():
@@ -42,31 +42,31 @@ class TorchLayers(ArrayLayers):
 def made(
     module_class: Any, shape: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[torch.nn.Module, dict[str, Constant]]:
-    """A user's module, and its initial weights and buffers by name, from the seed of the network.
+    """Make a user's module. Return the module, and its initial weights and buffers by name. They depend on ``rng``.
 
-    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
-        not contain their state)
+    :raises CoachError: if the module cannot be made, has branches that depend on data, or draws random numbers from
+        PyTorch (checkpoints do not contain the state of PyTorch's generator)
     """
-    # the user's own random numbers of PyTorch must not change
+    # forked, because the random numbers in the user's program must not change
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
         try:
             module = module_class(shape)
         except TypeError as error:
             raise CoachError(
-                f"'{module_class.__name__}' is called with the shape of one row of its input, {shape}: {error}"
+                f"'{module_class.__name__}' cannot be made with the shape of one row of its input, {shape}: {error}"
             ) from error
     for part in module.modules():
         if isinstance(part, torch.nn.modules.dropout._DropoutNd):
             raise CoachError(
-                f"'{module_class.__name__}' has a {type(part).__name__}, which an exact resume cannot repeat: "
+                f"'{module_class.__name__}' has a {type(part).__name__}, and a resumed run cannot repeat its numbers: "
                 f"set dropout_rate of the parameters instead"
             )
     try:
         traced(module.eval(), torch.zeros((2, *shape)))
     except GuardOnDataDependentSymNode as error:
         raise CoachError(
-            f"'{module_class.__name__}' has branches that depend on the values of a tensor, which cannot be compiled "
+            f"'{module_class.__name__}' has branches that depend on the values of a tensor. They cannot be compiled "
             f"or exported: use torch.where"
         ) from error
     tensors = [*module.named_parameters(), *module.named_buffers()]
@@ -74,13 +74,13 @@ def made(
 
 
 def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
-    """The ``ModelProto`` of a module in evaluation mode. Weights and buffers are inputs under their names."""
+    """Export a module in evaluation mode to a ``ModelProto``. Weights and buffers are inputs with the same names."""
     file: Any = io.BytesIO()
     example = torch.zeros((2, *shape[1:]))
     rows = {"x": {0: BATCH}, "y": {0: BATCH}}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the newer exporter needs a package more, and names weights otherwise
-        # no folding: it would replace weights by constants with other names
+        warnings.simplefilter("ignore")  # the newer exporter needs another package and gives weights other names
+        # no folding, because folding replaces weights with constants of other names
         torch.onnx.export(
             module.eval(), (example,), file, input_names=["x"], output_names=["y"], dynamic_axes=rows, dynamo=False,
             opset_version=OPSET, do_constant_folding=False, keep_initializers_as_inputs=True,
@@ -89,7 +89,7 @@ def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
 
 
 class TorchNetwork(ArrayNetwork):
-    """See ``ArrayNetwork``."""
+    """A network on PyTorch; see ``ArrayNetwork``."""
 
     ops = ops
     layers_class = TorchLayers

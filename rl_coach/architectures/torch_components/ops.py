@@ -1,4 +1,6 @@
-"""``keras.ops`` on PyTorch: the names that update rules and networks use, on tensors of the processor."""
+"""Array operations on PyTorch tensors on the CPU, with the names of ``keras.ops`` that update rules and networks
+use.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _DTYPES = {name: getattr(torch, name) for name in ("float32", "int32", "int64", 
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
-    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor is returned unchanged."""
+    """``x`` as a tensor. Floats become float32, and Python's integers int32. A tensor is returned unchanged."""
     if isinstance(x, (bool, int, float)):
         kind = "bool" if isinstance(x, bool) else "int32" if isinstance(x, int) else "float32"
         x = torch.full((), x, dtype=_DTYPES[kind])
@@ -25,12 +27,14 @@ def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
 
 
 def cast(x: Any, dtype: Any) -> torch.Tensor:
-    """``x`` as ``dtype``, a name or the type of a tensor; no copy is made of ``x`` if it has that type."""
+    """``x`` with the type ``dtype`` (a name or a PyTorch type). If ``x`` already has this type, it is returned
+    unchanged.
+    """
     return convert_to_tensor(x).to(_DTYPES.get(dtype, dtype))
 
 
 def convert_to_numpy(x: Any) -> numpy.ndarray:
-    """``x`` as an array on the same memory."""
+    """``x`` as a NumPy array on the same memory."""
     return x.detach().numpy() if isinstance(x, torch.Tensor) else numpy.asarray(x)
 
 
@@ -50,7 +54,7 @@ def _of_two(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return converted
 
 
-# PyTorch takes NumPy's `axis` and `keepdims` for its own `dim` and `keepdim`
+# PyTorch accepts NumPy's `axis` and `keepdims` in place of `dim` and `keepdim`
 
 abs, all, any, arctan = map(_of_one, (torch.abs, torch.all, torch.any, torch.arctan))
 argmax, argmin, argsort = map(_of_one, (torch.argmax, torch.argmin, torch.argsort))
@@ -61,7 +65,8 @@ equal, not_equal, matmul, outer = map(_of_two, (torch.eq, torch.ne, torch.matmul
 exp, expand_dims, expm1, floor = map(_of_one, (torch.exp, torch.unsqueeze, torch.expm1, torch.floor))
 eye, ones, zeros = torch.eye, torch.ones, torch.zeros
 isnan, log, log1p, logical_not = map(_of_one, (torch.isnan, torch.log, torch.log1p, torch.logical_not))
-leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))  # as in Keras; 0.01 in PyTorch
+# the slope of Keras; PyTorch has 0.01
+leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))
 log_softmax, softmax = (_of_one(functools.partial(one, axis=-1)) for one in (torch.log_softmax, torch.softmax))
 logaddexp, logical_and, logical_or = map(_of_two, (torch.logaddexp, torch.logical_and, torch.logical_or))
 max, min, mean, prod, sum = map(_of_one, (torch.amax, torch.amin, torch.mean, torch.prod, torch.sum))
@@ -80,31 +85,34 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str | None = None) -> torch.Tensor:
-    """Numbers from ``start`` (0 if it is alone) to ``stop``; integers have 32 bits."""
+    """Numbers from ``start`` up to, not including, ``stop``; with one argument, from 0 up to ``start``. Integers are
+    int32.
+    """
     first, last = (0, start) if stop is None else (start, stop)
     has_floats = float in map(type, (first, last, step))
     return torch.arange(first, last, step, dtype=_DTYPES[dtype or ("float32" if has_floats else "int32")])
 
 
 def clip(x: Any, x_min: Any, x_max: Any) -> torch.Tensor:
-    """``x`` within limits, which may be arrays."""
+    """``x`` limited to the range from ``x_min`` to ``x_max``, which may be arrays."""
     return minimum(maximum(x, x_min), x_max)
 
 
 def concatenate(xs: Sequence[Any], axis: int = -1) -> torch.Tensor:
-    """Arrays behind each other along an axis."""
+    """Join arrays along an existing axis."""
     return torch.cat([convert_to_tensor(x) for x in xs], dim=axis)
 
 
 def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
-    """Arrays side by side on a new axis."""
+    """Join arrays along a new axis."""
     return torch.stack([convert_to_tensor(x) for x in xs], dim=axis)
 
 
 def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, given: Any, reverse: bool = False) -> tuple[Any, Any]:
-    """The carry of the last step, and the outputs of all steps; arrays or tuples of arrays, as ``given``.
+    """Make a step for each entry of ``given``. Return the carry after the last step, and the outputs of all steps.
 
-    The steps are separate, because a compiled loop has no gradient.
+    Carry, ``given`` and outputs are arrays or tuples of arrays. The trace contains each step separately, because a
+    compiled loop has no gradient.
     """
     columns = given if isinstance(given, tuple) else (given,)
     carried, outputs = start, []
@@ -124,29 +132,29 @@ def flip(x: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
-    """Equal parts along an axis."""
+    """Divide an array into equal parts along an axis."""
     return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
 
 
 def transpose(x: torch.Tensor, axes: Sequence[int] | None = None) -> torch.Tensor:
-    """The axes in another order; turned over if none is given."""
+    """``x`` with its axes in the order ``axes``. None reverses the axes."""
     return torch.permute(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
 
 
 def sort(x: Any, axis: int = -1) -> torch.Tensor:
-    """Ascending numbers along an axis."""
+    """Sort numbers along an axis, the smallest first."""
     return torch.sort(convert_to_tensor(x), dim=axis).values
 
 
 def where(condition: Any, x: Any, y: Any) -> torch.Tensor:
-    """``x`` where the condition holds, elsewhere ``y``."""
+    """``x`` where the condition is True, else ``y``."""
     return torch.where(convert_to_tensor(condition), convert_to_tensor(x), convert_to_tensor(y))
 
 
 def one_hot(x: torch.Tensor, num_classes: int, axis: int = -1, dtype: str = "float32") -> torch.Tensor:
-    """1 at the position that ``x`` names on a new last axis, 0 elsewhere; an index outside gives zeros."""
+    """A new last axis of size ``num_classes``: 1 at the index ``x``, 0 elsewhere. An index outside gives only zeros."""
     if axis != -1:
-        raise NotImplementedError("one_hot makes a new last axis only")
+        raise NotImplementedError("one_hot supports only a new last axis: use axis=-1")
     return cast(x[..., None] == torch.arange(num_classes, dtype=x.dtype), dtype)
 
 
@@ -159,31 +167,31 @@ def take(x: Any, indices: Any, axis: int | None = None) -> torch.Tensor:
 
 
 def take_along_axis(x: torch.Tensor, indices: Any, axis: int = -1) -> torch.Tensor:
-    """x[..., indices[..., i], ...] along an axis."""
+    """The elements of ``x`` at ``indices`` along an axis, as NumPy's ``take_along_axis``."""
     return torch.take_along_dim(x, convert_to_tensor(indices).to(torch.int64), axis)
 
 
 def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
-    """log sum exp(x), which does not overflow."""
+    """log sum exp(x), computed without overflow."""
     x = convert_to_tensor(x)
     return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdims)
 
 
 def while_loop(condition: Callable[..., Any], body: Callable[..., Any], variables: Sequence[Any]) -> Sequence[Any]:
-    """The variables after ``body`` has changed them for as long as the condition holds; it cannot be compiled."""
+    """Call ``body`` as long as the condition is True. Return the last variables. This loop cannot be compiled."""
     while condition(*variables):
         variables = body(*variables)
     return variables
 
 
 def conv(inputs: torch.Tensor, kernel: torch.Tensor, strides: int) -> torch.Tensor:
-    """[B, height, width, channels] convolved with a kernel [height, width, channels, filters], without padding."""
+    """Convolve [B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
     y = functional.conv2d(inputs.permute(0, 3, 1, 2), kernel.permute(3, 2, 0, 1), stride=strides)
     return y.permute(0, 2, 3, 1)
 
 
 def piece(vector: torch.Tensor, start: int, stop: int, shape: tuple[int, ...]) -> torch.Tensor:
-    """vector[start:stop] in a shape, on the same memory."""
+    """vector[start:stop] with the given shape, as a view on the same memory."""
     return vector[start:stop].view(shape)
 
 
@@ -194,19 +202,19 @@ _MULTIPLIER, _LOW_BITS = 0x45D9F3B, 0xFFFFFFFF
 
 
 def buffer(array: Any) -> torch.Tensor:
-    """A variable without training as a tensor. The state of random generators, 32 bits without a sign, gets 64."""
+    """An array that is not trained, as a tensor. States of random generators (uint32) become int64."""
     unsigned = isinstance(array, numpy.ndarray) and array.dtype == numpy.uint32
     return torch.from_numpy(array.astype(numpy.int64)) if unsigned else convert_to_tensor(array)
 
 
 def dropout_mask(state: torch.Tensor, shape: Sequence[int], rate: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Zeros at this rate, elsewhere 1 / (1 - rate); and the new state of the generator."""
+    """A mask for dropout (0 with the probability ``rate``, else 1 / (1 - rate)), and the generator's new state."""
     is_kept = _uniform(state, 0, math.prod(shape)).reshape(tuple(shape)) >= rate
     return is_kept / (1.0 - rate), _drawn(state)
 
 
 def factorised_noise(state: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """[size], sign(x) sqrt(|x|) of standard normal x (Box & Muller 1958); and the new state of the generator."""
+    """[size], the noise sign(x) sqrt(|x|) of standard normal x (Box & Muller 1958), and the generator's new state."""
     radius = torch.sqrt(-2.0 * torch.log1p(-_uniform(state, 0, size)))
     sample = radius * torch.cos(2.0 * math.pi * _uniform(state, 1, size))
     return torch.sign(sample) * torch.sqrt(torch.abs(sample)), _drawn(state)
@@ -217,9 +225,9 @@ def _drawn(state: torch.Tensor) -> torch.Tensor:
 
 
 def _uniform(state: torch.Tensor, stream: int, size: int) -> torch.Tensor:
-    """[size] from 0 to below 1. :param stream: the number of an independent sequence for the same state"""
+    """[size], random numbers from 0 to below 1. :param stream: the same state gives other numbers for another stream"""
     key = _mixed(_mixed(state[0] + stream) + state[1])
-    # float32 holds 24 bits: with more, the largest number would be rounded to 1
+    # 24 bits, because float32 has no more: with more bits, the largest number would be rounded to 1
     return (_mixed(_mixed(torch.arange(size)) ^ key) >> 8).to(torch.float32) * 2.0**-24
 
 
@@ -227,6 +235,6 @@ def _mixed(x: torch.Tensor) -> torch.Tensor:
     """A permutation of 32-bit numbers: each bit of the result depends on all bits (Mueller's hash function)."""
     x = x & _LOW_BITS
     for _ in range(2):
-        # 32 and 27 bits: their product fits into 64, so that it is the same on every processor
+        # a product of 32 and 27 bits fits into 64 bits, so it is the same on all processors
         x = ((x >> 16) ^ x) * _MULTIPLIER & _LOW_BITS
     return (x >> 16) ^ x

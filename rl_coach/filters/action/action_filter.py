@@ -1,4 +1,4 @@
-"""The base of all filters of actions."""
+"""The base class of all filters of actions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rl_coach.utils import CoachError
 
 
 class ActionFilter(Filter):
-    """Turns actions of the input action space, which the agent sees, into actions of the output action space, which
-    belongs to the environment or the next filter.
+    """Base class of filters of actions. A filter converts actions of the input action space (on the agent's side) to
+    actions of the output action space (on the environment's side).
 
-    :param input_action_space: the agent's action space; None until ``get_unfiltered_action_space`` is called
+    :param input_action_space: the action space on the agent's side; None if ``get_unfiltered_action_space`` computes it
     """
 
     def __init__(self, input_action_space: ActionSpace | None = None):
@@ -23,33 +23,33 @@ class ActionFilter(Filter):
         self.output_action_space: ActionSpace | None = None
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
-        """The input action space that belongs to an output action space. Stores both."""
+        """Compute and store the input action space for an output action space. Return the input action space."""
         self.output_action_space = output_action_space
         self.input_action_space = output_action_space
         return output_action_space
 
     def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
-        """Check that the filter can produce actions of a space.
+        """Check that the filter can output actions of a space.
 
-        :raises CoachError: the filter cannot produce them
+        :raises CoachError: if the filter cannot output such actions
         """
 
     def validate_output_action(self, action: ActionType) -> None:
         """Check that an action belongs to the output action space.
 
-        :raises CoachError: the action does not belong to the space
+        :raises CoachError: if the action does not belong to the space
         """
         space = self.output_action_space
         if space is not None and not space.val_matches_space_definition(action):
             raise CoachError(f"{type(self).__name__}: the action {action} does not belong to {space}")
 
     def filter(self, action: ActionType) -> Any:
-        """Convert an action of the input space into an action of the output space."""
-        raise NotImplementedError(f"{type(self).__name__} does not filter")
+        """Convert an action of the input space to an action of the output space."""
+        raise NotImplementedError(f"{type(self).__name__} does not define filter")
 
     def reverse_filter(self, action: ActionType) -> Any:
-        """The action of the input space that results in a given action of the output space."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be reversed")
+        """Find the action of the input space that ``filter`` converts to the given action of the output space."""
+        raise NotImplementedError(f"{type(self).__name__} does not define reverse_filter")
 
     def _require(self, space: ActionSpace, wanted: type[ActionSpace]) -> None:
         if not isinstance(space, wanted):

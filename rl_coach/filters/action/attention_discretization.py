@@ -1,4 +1,4 @@
-"""Turns boxes in an image into a grid of discrete boxes."""
+"""A filter that turns a box of an image into a grid of smaller boxes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rl_coach.spaces import ActionSpace, AttentionActionSpace, DiscreteActionSpa
 
 
 class AttentionDiscretization(PartialDiscreteActionSpaceMap):
-    """The agent chooses a cell of a grid that divides the space; the environment gets the cell's lowest and highest
-    corner. Cells are numbered with the last dimension changing fastest.
+    """Divides the space into a grid of cells. The agent chooses the number of a cell, and the environment gets the
+    lowest and the highest corner of this cell. Numbers increase along the last dimension first.
 
     :param num_bins_per_dimension: number of cells along each dimension; a single number applies to all dimensions
-    :param force_int_bins: drop the fractions of the corners' coordinates
+    :param force_int_bins: True to cut off the fractions of the corners' coordinates
     """
 
     def __init__(self, num_bins_per_dimension: Union[int, Sequence[int]], force_int_bins: bool = False):

@@ -1,4 +1,4 @@
-"""Turns a box of continuous actions into a grid of discrete actions."""
+"""A filter that turns a box of continuous actions into a grid of discrete actions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_ACTIONS = 10_000_000
 
 
 class BoxDiscretization(PartialDiscreteActionSpaceMap):
-    """The agent chooses a point of a grid that spans the box, its corners included. Points are numbered with the last
-    dimension changing fastest.
+    """Lays a grid of points over the box, including its corners. The agent chooses the number of a point, and the
+    environment gets the point. Numbers increase along the last dimension first.
 
     :param num_bins_per_dimension: number of grid points in each dimension; a single number applies to all dimensions
-    :param force_int_bins: drop the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
+    :param force_int_bins: True to cut off the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
     :ivar target_actions: the points, a list of lists of numbers
     """
 
@@ -47,17 +47,17 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
         return super().get_unfiltered_action_space(output_action_space)
 
     def filter(self, action: Any) -> list[float]:
-        """A new list with the coordinates of a grid point."""
+        """Return the coordinates of a grid point, as a new list."""
         return list(super().filter(action))
 
 
 def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpace) -> list[int]:
     """The number of bins in each dimension of a space of vectors.
 
-    :raises CoachError: there are more or fewer numbers than dimensions, or one is below 1
+    :raises CoachError: if there are more or fewer numbers than dimensions, or a number is below 1
     """
     if len(space.shape) != 1:
-        raise CoachError(f"only spaces of vectors can be discretized, not {space}")
+        raise CoachError(f"only spaces of vectors can be discretized, not {space}: use actions of the shape (D,)")
     size = int(space.shape[0])
     counts = [num_bins] * size if isinstance(num_bins, (int, np.integer)) else num_bins
     bins = [int(count) for count in counts]
@@ -69,6 +69,6 @@ def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpa
 
 
 def grid_axes(space: ActionSpace, bins: Sequence[int], as_ints: bool) -> list[np.ndarray]:
-    """The coordinates of a grid's points along each dimension, the bounds of the space included."""
+    """The coordinates of the grid points along each dimension. They include the bounds of the space."""
     axes = [np.linspace(low, high, count) for low, high, count in zip(space.low, space.high, bins)]
     return [axis.astype(int) for axis in axes] if as_ints else axes

@@ -1,4 +1,4 @@
-"""Restricts actions to a part of a box."""
+"""A filter that limits actions to a part of a box."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Bound = Union[None, int, float, np.ndarray]
 
 
 class BoxMasking(ActionFilter):
-    """Limits the actions to a part of the box. The agent's actions range from 0 to the size of this part; the filter
-    moves them into the part. For example, if only 20 to 25 is allowed of a box from 10 to 32, the agent sees a box from
-    0 to 5, and its action 1 becomes 21.
+    """Limits the actions to a part of the box. The agent's actions range from 0 to the size of this part, and the
+    filter adds the lowest allowed action. For example, the environment's box is from 10 to 32, and 20 to 25 is allowed:
+    the agent sees a box from 0 to 5, and its action 1 becomes 21.
 
-    :param masked_target_space_low: the lowest action allowed, a number or one for each element
-    :param masked_target_space_high: the highest action allowed
+    :param masked_target_space_low: the lowest allowed action, a number or an array with a number for each element
+    :param masked_target_space_high: the highest allowed action
     """
 
     episode_attributes = ()
@@ -31,9 +31,9 @@ class BoxMasking(ActionFilter):
         self.masked_target_space_high = masked_target_space_high
 
     def set_masking(self, masked_target_space_low: Bound, masked_target_space_high: Bound) -> None:
-        """Change the allowed part.
+        """Change the allowed part of the box.
 
-        :raises CoachError: the part is not within the space
+        :raises CoachError: if the part is not within the box
         """
         self.masked_target_space_low = masked_target_space_low
         self.masked_target_space_high = masked_target_space_high
@@ -45,7 +45,7 @@ class BoxMasking(ActionFilter):
         self._require(output_action_space, BoxActionSpace)
         low, high = self.masked_target_space_low, self.masked_target_space_high
         if low is None or high is None:
-            raise CoachError("BoxMasking does not know which actions to allow; call set_masking")
+            raise CoachError("BoxMasking does not know which actions to allow: call set_masking")
         space = output_action_space
         if np.any(low < space.low) or np.any(high > space.high) or np.any(np.asarray(low) > high):
             raise CoachError(

@@ -1,4 +1,4 @@
-"""Numbers all actions of a space that can be counted."""
+"""A filter that gives a number to each action of a countable space."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from rl_coach.utils import CoachError
 
 
 class FullDiscreteActionSpaceMap(PartialDiscreteActionSpaceMap):
-    """The agent chooses a number, the environment gets the action of that number. All actions of the environment's
-    space get a number. The space must be countable, like ``MultiSelectActionSpace``."""
+    """Gives a number to each action of the environment's space. The agent chooses a number, and the environment gets
+    the action with this number. The space must be countable, such as a ``MultiSelectActionSpace``.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Stretches one box of actions onto another."""
+"""A filter that scales one box of actions to another box."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rl_coach.utils import CoachError
 
 
 class LinearBoxToBoxMap(ActionFilter):
-    """Linear map from the agent's own box to the corresponding point of the environment's box.
-    For example, from a box of -42 to -10 to a box of 10 to 32, the action -26 (the middle) becomes 21.
+    """Maps the agent's box linearly to the environment's box. For example, it maps a box of -42 to -10 to a box of 10
+    to 32: the action -26 (the middle) becomes 21.
 
-    :param input_space_low: the agent's lowest action, a number or one for each element
+    :param input_space_low: the agent's lowest action, a number or an array with a number for each element
     :param input_space_high: the agent's highest action
     """
 

@@ -1,4 +1,4 @@
-"""Numbers some actions of any space."""
+"""A filter that gives numbers to chosen actions of any space."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rl_coach.utils import CoachError
 
 
 class PartialDiscreteActionSpaceMap(ActionFilter):
-    """The agent chooses a number, the environment gets the action of that number.
+    """Gives numbers to chosen actions. The agent chooses a number, and the environment gets the action with this
+    number.
 
-    :param target_actions: the actions in the order of their numbers
+    :param target_actions: the chosen actions, in the order of their numbers
     :param descriptions: a readable name for each action
     """
 
@@ -52,9 +53,9 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
         return self.target_actions[action]
 
     def reverse_filter(self, action: ActionType) -> int:
-        """The number of an action.
+        """Find the number of an action.
 
-        :raises CoachError: the action is not one of the target actions
+        :raises CoachError: if the action is not in ``target_actions``
         """
         targets = np.asarray(self.target_actions)
         same = np.all(np.isclose(targets, np.asarray(action)).reshape(len(targets), -1), axis=1)

@@ -1,4 +1,4 @@
-"""Multiplies, reshapes or standardizes each observation alone."""
+"""Filters that multiply, reshape or standardize observations, each observation separately."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _EPSILON = 1e-6
 
 
 class ScalingFilter(ObservationFilter):
-    """Multiplies each element; the result is float32.
+    """Multiplies each element with a number. The result is float32.
 
-    :param factor: the number to multiply with
+    :param factor: the number
     """
 
     def __init__(self, factor: float):
@@ -38,7 +38,7 @@ class ScalingFilter(ObservationFilter):
 
 
 class ReshapingFilter(ObservationFilter):
-    """Gives observations another shape. :param shape: the new one"""
+    """Reshapes observations. :param shape: the new shape, without the batch"""
 
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
@@ -61,10 +61,10 @@ class ReshapingFilter(ObservationFilter):
 
 
 class StandardizingFilter(ObservationFilter):
-    """Shifts the elements of each single observation to the mean 0 and the deviation 1, to the mean 0 only, or to the
-    range from 0 to 1.
+    """Shifts and scales the elements of each observation, with numbers computed from this observation only.
 
-    :param kind: ``center``, ``standardize`` or ``normalize``
+    :param kind: ``center``: to the mean 0. ``standardize``: to the mean 0 and the standard deviation 1. ``normalize``:
+        to the range from 0 to 1
     """
 
     def __init__(self, kind: str):

@@ -1,4 +1,4 @@
-"""Clips observations."""
+"""A filter that clips observations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rl_coach.utils import CoachError
 
 
 class ObservationClippingFilter(ObservationFilter):
-    """Clips values to the bounds.
+    """Clips the elements of observations to bounds.
 
-    :param clipping_low: the lowest value; minus infinity sets no limit
-    :param clipping_high: the highest value
+    :param clipping_low: the lowest value; minus infinity for no limit
+    :param clipping_high: the highest value; infinity for no limit
     """
 
     episode_attributes = ()

@@ -1,4 +1,4 @@
-"""Crops observations."""
+"""A filter that crops observations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from rl_coach.utils import CoachError
 
 
 class ObservationCropFilter(ObservationFilter):
-    """Keeps a box of the observation: in each dimension the indices from ``crop_low`` up to, not including,
-    ``crop_high``.
+    """Crops observations: in each dimension, keeps the indices from ``crop_low`` up to, not including, ``crop_high``.
 
-    :param crop_low: an int for each dimension; None is 0 for all dimensions
-    :param crop_high: an int for each dimension; -1 is the end of the dimension, None is the end of all dimensions
+    :param crop_low: an int for each dimension; None for 0 in all dimensions
+    :param crop_high: an int for each dimension; -1 for the end of the dimension, None for the end of all dimensions
     """
 
     episode_attributes = ()

@@ -1,4 +1,4 @@
-"""The base of all filters of observations."""
+"""The base class of all filters of observations."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class ObservationFilter(Filter):
-    """Changes one observation of the state.
+    """Base class of filters of observations. A filter changes one observation of the state.
 
-    :ivar supports_batching: ``filter`` accepts a list of observations and returns a list, as some filters written for
-        Coach 1.0.1 do
+    :ivar supports_batching: True if ``filter`` expects a list of observations and returns a list. Some filters written
+        for Coach 1.0.1 do this
     """
 
     supports_batching = False
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
-        """Changed copy of a single observation; the given observation is not changed."""
-        raise NotImplementedError(f"{type(self).__name__} does not filter")
+        """Return a filtered copy of one observation. The given observation does not change."""
+        raise NotImplementedError(f"{type(self).__name__} does not define filter")
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> Any:
-        """[B, ...] filtered observations: the results of ``filter`` for each of them."""
+        """Filter each observation of a batch [B, ...]."""
         if self.supports_batching:
             return self.filter(list(observations), update_internal_state)
         return np.asarray([self.filter(observation, update_internal_state) for observation in observations])
 
     def pure(self, ops: Any) -> PureFilter | None:
-        """The filter as pure functions, for a loop that is compiled as a whole; None if the filter has no pure form.
+        """Return the filter as pure functions for a compiled loop; None if the filter has no pure form.
 
         :param ops: array operations with the names of ``keras.ops``
         """
@@ -49,16 +49,18 @@ class ObservationFilter(Filter):
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         """Check that the filter supports the observations of a space.
 
-        :raises CoachError: the filter does not support them
+        :raises CoachError: if the filter does not support these observations
         """
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        """The space of the changed observations. A filter that has to know its input learns it here."""
+        """Compute the space of the filtered observations. A filter can also store properties of the input space
+        here.
+        """
         return input_observation_space
 
     def _refuse(self, space: Any, reason: str) -> CoachError:
-        """The error that says why a space cannot be handled; ``reason`` ends with what to do."""
-        return CoachError(f"{type(self).__name__} cannot handle {space}: {reason}")
+        """Make the error for a space that the filter does not support. :param reason: the reason, and what to do"""
+        return CoachError(f"{type(self).__name__} does not support {space}: {reason}")
 
 
 def similar_space(
@@ -68,13 +70,14 @@ def similar_space(
     channels_axis: int | None = None,
     measurements_names: Sequence[str] | None = None,
 ) -> ObservationSpace:
-    """A space with new bounds and possibly another shape, of the same kind as ``space`` if its rank allows it.
+    """Make a space with new bounds, and possibly another shape. If the number of dimensions allows, it has the class of
+    ``space``.
 
     :param low: an array of the new shape
     :param high: an array of the new shape
-    :param channels_axis: the new axis of the channels, for planar maps; None keeps their axis
-    :param measurements_names: the elements' names; None keeps the names of ``space`` if the number of elements is the
-        same
+    :param channels_axis: the new axis of the channels, for planar maps; None for the old axis
+    :param measurements_names: the names of the elements; None keeps the names of ``space`` if the number of elements is
+        the same
     """
     shape = np.shape(low)
     if len(shape) == 1:
@@ -91,6 +94,7 @@ def similar_space(
             and not np.any(low)
         ):
             maps = ImageObservationSpace(shape, high, axis)
-        maps.raw_channels_first = space.raw_channels_first  # for filters that would move the channels once more
+        # stored for later filters, which must not move the channels again
+        maps.raw_channels_first = space.raw_channels_first
         return maps
     return TensorObservationSpace(shape, low, high)

@@ -1,4 +1,4 @@
-"""Moves an axis of the observations."""
+"""A filter that moves an axis of the observations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rl_coach.utils import CoachError
 
 
 class ObservationMoveAxisFilter(ObservationFilter):
-    """Moves one axis to another place, the others keep their order (``numpy.moveaxis``).
+    """Moves one axis to another position (``numpy.moveaxis``). The other axes keep their order.
 
-    The filter has no effect if it would move channels to the last axis and they are there already, because Coach's
-    environments always put channels last.
+    If the filter would move the channels of images to the last axis, and they are already there, it has no effect. This
+    is the usual case, because Coach's environments have the channels last.
 
     :param axis_origin: the axis to move; negative numbers count from the last axis
-    :param axis_target: the position that it moves to
+    :param axis_target: the new position of this axis
     """
 
     episode_attributes = ()
@@ -61,5 +61,5 @@ class ObservationMoveAxisFilter(ObservationFilter):
             order.insert(self.axis_target % 3, order.pop(self.axis_origin % 3))
             channels_axis = order.index(space.channels_axis % 3)
         moved: Any = similar_space(space, self._moved(space.low), self._moved(space.high), channels_axis)
-        moved.raw_channels_first = False  # the filter has moved the channels
+        moved.raw_channels_first = False  # the channels have moved
         return moved

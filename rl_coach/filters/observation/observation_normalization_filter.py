@@ -1,4 +1,4 @@
-"""Filter that normalises observations with the running statistics of all observations so far."""
+"""A filter that normalises observations with the running statistics of all observations so far."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ObservationNormalizationFilter(ObservationFilter):
         self.running_observation_stats.pubsub_params = memory_backend_params
 
     def filter(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        """Normalise one observation, or a batch of them if there is a leading dimension more."""
+        """Normalise one observation, or a batch of observations with one more dimension at the front."""
         observations = np.asarray(observations)
         if not self._shape_is_known:
             self._set_shape(observations.shape)
@@ -48,23 +48,24 @@ class ObservationNormalizationFilter(ObservationFilter):
         return self.running_observation_stats.normalize(observations)
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        """All observations count before the first of them is normalised."""
+        """Normalise a batch of observations. All of them are added to the statistics before the first is normalised."""
         observations = np.asarray(observations)
         if not self._shape_is_known:
             self._set_shape(observations.shape[1:])
         return self.filter(observations, update_internal_state)
 
     def normalize_as_data_set(self) -> None:
-        """From now on, divide by the deviation plus 0.001, also for very small deviations. Use this if the statistics
-        come from a whole data set, so that they are exact from the first observation on.
+        """From now on, divide by the standard deviation plus 0.001, also if the standard deviation is very small. Use
+        this method if the statistics come from a whole data set and are therefore exact from the first observation on.
         """
         self.running_observation_stats.margin = MARGIN
 
     def pure(self, ops: Any) -> PureFilter:
-        """The same statistics in 32 bits, which a loop on an accelerator computes with.
+        """The filter as pure functions. The statistics have 32 bits, because compiled loops compute in 32 bits.
 
-        The count has two digits of 30 bits, because one number of 32 bits overflows after 2^31 rows. The variance is
-        kept, not the sum of squared deviations: if a change is too small for 32 bits, the variance stays the same.
+        The count is stored as two digits of 30 bits, because a single number of 32 bits would overflow after 2^31 rows.
+        The variance is stored instead of the sum of squared deviations: a change that is too small for 32 bits then
+        leaves the variance unchanged.
         """
         statistics = self.running_observation_stats
 
@@ -82,7 +83,7 @@ class ObservationNormalizationFilter(ObservationFilter):
             return digits[1] * float(_DIGIT) + digits[0]
 
         def update(state: dict[str, Any], batch: Any) -> dict[str, Any]:
-            """See ``SharedRunningStats.push``."""
+            """Add a batch to the statistics; see ``SharedRunningStats.push``."""
             mean, size = ops.mean(batch, axis=0), batch.shape[0]
             share = size / (number(state["count"]) + size)
             difference = mean - state["mean"]
@@ -94,7 +95,7 @@ class ObservationNormalizationFilter(ObservationFilter):
             return {"count": count, "mean": state["mean"] + difference * share, "variance": variance}
 
         def apply(state: dict[str, Any], batch: Any) -> Any:
-            """See ``SharedRunningStats.normalize``."""
+            """Normalise a batch; see ``SharedRunningStats.normalize``."""
             variance = ops.maximum(state["variance"], statistics.epsilon)
             variance = ops.where(number(state["count"]) > 0, variance, 1.0)
             deviation = ops.sqrt(variance)

@@ -1,4 +1,4 @@
-"""Keeps or discards measurements by name."""
+"""A filter that keeps or removes measurements by name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class ObservationReductionBySubPartsNameFilter(ObservationFilter):
-    """Filter that removes elements of a vector. The space's ``measurements_names`` name the elements; the remaining
-    elements keep their order.
+    """Removes elements of a vector, by their names in the space's ``measurements_names``. The remaining elements keep
+    their order.
 
     :param part_names: the names of elements
-    :param reduction_method: ``Keep`` only these elements, or ``Discard`` them
+    :param reduction_method: ``Keep`` to keep only these elements, ``Discard`` to remove them
     """
 
     episode_attributes = ()
 
     class ReductionMethod(Enum):
-        """Treatment of the parts that are named."""
+        """The treatment of the named elements: ``Keep`` or ``Discard``."""
 
         Keep = 0
         Discard = 1

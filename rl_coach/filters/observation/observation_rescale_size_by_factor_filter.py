@@ -1,4 +1,4 @@
-"""Resizes images by a factor."""
+"""A filter that resizes images by a factor."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rl_coach.utils import CoachError
 
 
 class ObservationRescaleSizeByFactorFilter(RescalingFilter):
-    """Filter that resizes images by a factor. It averages over areas to shrink, and interpolates linearly to enlarge.
+    """Resizes images by a factor. To shrink, it averages over areas. To enlarge, it interpolates linearly.
 
-    :param rescale_factor: 0.5 halves height and width, 2 doubles them; fractions of a pixel are dropped
+    :param rescale_factor: factor of height and width, above 0; fractions of a pixel are cut off
     """
 
     def __init__(self, rescale_factor: float):
@@ -20,7 +20,7 @@ class ObservationRescaleSizeByFactorFilter(RescalingFilter):
         self.rescale_factor = float(rescale_factor)
 
     def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
-        # 0.29 * 100 is 28.999..., and means 29
+        # rounded first: 0.29 * 100 is 28.999..., but 29 is meant
         height, width = (int(length * self.rescale_factor + 1e-9) for length in size_in)
         return height, width
 

@@ -1,4 +1,4 @@
-"""Resizes images to a given size."""
+"""A filter that resizes images to a given size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, check_
 
 
 class RescalingFilter(ObservationFilter):
-    """Base of filters that resize images: [H, W] or [H, W, C] images of any size. The channels may be on another
+    """Base class of filters that resize images [H, W] or [H, W, C] of any size. The channels may also be on another
     axis.
     """
 
@@ -24,7 +24,7 @@ class RescalingFilter(ObservationFilter):
         self._resizer: Resizer | None = None
 
     def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
-        """The (height, width) that an image of ``size_in`` gets."""
+        """The new (height, width) of an image with the size ``size_in``."""
         raise NotImplementedError
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
@@ -50,7 +50,9 @@ class RescalingFilter(ObservationFilter):
         return self._resizer
 
     def _resized_space(self, space: ObservationSpace, low: Any, high: Any) -> ObservationSpace:
-        """The space of resized images. All its pixels have the same bounds: the lowest and the highest of ``space``."""
+        """The space of resized images. All pixels have the same bounds: the lowest and the highest bound of
+        ``space``.
+        """
         shape = [int(length) for length in space.shape]
         if isinstance(space, PlanarMapsObservationSpace):
             self._channels_axis = space.channels_axis % 3 - 3
@@ -62,7 +64,7 @@ class RescalingFilter(ObservationFilter):
 
 
 class ObservationRescaleToSizeFilter(RescalingFilter):
-    """Filter that resizes images to a size. It averages over areas to shrink, and interpolates linearly to enlarge.
+    """Resizes images to a given size. To shrink, it averages over areas. To enlarge, it interpolates linearly.
 
     :param output_observation_space: the space with the new size and the same number of channels as the images
     """
@@ -71,7 +73,7 @@ class ObservationRescaleToSizeFilter(RescalingFilter):
         super().__init__()
         self.output_observation_space = output_observation_space
         if not isinstance(output_observation_space, PlanarMapsObservationSpace):
-            raise self._refuse(output_observation_space, "it cannot be the new size; give the space of an image")
+            raise self._refuse(output_observation_space, "output_observation_space must be the space of an image")
         size = output_observation_space.shape
         if output_observation_space.num_dimensions == 3:
             size = np.delete(size, output_observation_space.channels_axis)
@@ -86,7 +88,8 @@ class ObservationRescaleToSizeFilter(RescalingFilter):
             raise self._refuse(space, "it is not an image; use the filter on images or other planar maps only")
         if space.channels != channels:
             raise self._refuse(
-                space, f"it has {space.channels} channels, output_observation_space has {channels}; use equal numbers"
+                space,
+                f"it has {space.channels} channels, but output_observation_space has {channels}; use equal numbers",
             )
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:

@@ -1,4 +1,4 @@
-"""Turns colours into grey."""
+"""A filter that turns colour images into grey images."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 class ObservationRGBToYFilter(ObservationFilter):
-    """Keeps the brightness of an RGB image: [H, W, 3] becomes [H, W].
+    """Computes the brightness of an RGB image: [H, W, 3] becomes [H, W].
 
-    Bytes are rounded and remain bytes; other types become float32. An image [H, W], as ALE's vector environment gives
-    it, is grey already and does not change.
+    Bytes are rounded and stay bytes; other types become float32. An image [H, W] is already grey (for example from
+    ALE's vector environment) and does not change.
     """
 
     episode_attributes = ()
@@ -43,7 +43,7 @@ class ObservationRGBToYFilter(ObservationFilter):
         return observations if observations.ndim == 3 else self._brightness(observations)
 
     def _brightness(self, images: np.ndarray) -> np.ndarray:
-        """[..., H, W] of RGB images [..., H, W, 3], the channels where the space has them."""
+        """The brightness [..., H, W] of RGB images. The position of the channels axis comes from the space."""
         if self._channels_axis != -1:
             images = np.moveaxis(images, self._channels_axis, -1)
         brightness = images.astype(np.float32) @ LUMA_WEIGHTS
@@ -60,5 +60,5 @@ class ObservationRGBToYFilter(ObservationFilter):
 
 
 def _channels_axis(space: ObservationSpace) -> int:
-    """-1 to -3; the last of a space that does not say."""
+    """The axis of the channels, from -3 to -1; -1 if the space does not define it."""
     return space.channels_axis % 3 - 3 if isinstance(space, PlanarMapsObservationSpace) else -1

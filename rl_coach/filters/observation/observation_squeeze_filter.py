@@ -1,4 +1,4 @@
-"""Removes axes of length one from observations."""
+"""A filter that removes axes of length one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks the last observations, so that one state shows movement."""
+"""A filter that stacks the last observations, so that a state shows movement."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rl_coach.utils import CoachError
 
 @plain_data.register
 class LazyStack:
-    """Stack of frames that becomes one array only when it is needed (``np.asarray(stack)``).
+    """A stack of frames. It becomes one array only when the array is needed (``np.asarray(stack)``).
 
-    Consecutive stacks share their frames as objects, so that a memory can store each frame once.
+    Consecutive stacks share their frames, so that a memory can store each frame only once.
 
     :param history: the frames, oldest first
     :param axis: the axis of the frames in the array; None for the first axis
@@ -50,12 +50,12 @@ class LazyStack:
 
     @property
     def ndim(self) -> int:
-        """The rank of the array."""
+        """The number of dimensions of the array."""
         return self.history[0].ndim + 1
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("the frames of a LazyStack cannot be stacked without a copy")
+            raise ValueError("the frames of a LazyStack cannot be stacked without a copy: leave out copy=False")
         stacked = np.stack(self.history, axis=self.axis)
         return stacked if dtype is None else stacked.astype(dtype, copy=False)
 
@@ -64,14 +64,14 @@ class LazyStack:
 
 
 class ObservationStackingFilter(ObservationFilter):
-    """Adds an axis with the last ``stack_size`` observations, oldest first. At the start of an episode, the first
-    observation replaces the missing ones. Stacked vectors are one long vector, element by element.
+    """Stacks the last ``stack_size`` observations along a new axis, oldest first. At the start of an episode, the first
+    observation is repeated. Vectors become one long vector, in which the values of one element are next to each other.
 
-    It should be the last filter: its output is a ``LazyStack``. Any further filter turns the stack into an array, and
-    the memory then stores each frame ``stack_size`` times.
+    This filter should be the last filter: its output is a ``LazyStack``. Another filter after it would turn the stack
+    into an array, and the memory would then store each frame ``stack_size`` times.
 
     :param stack_size: number of observations; 1 only adds an axis
-    :param stacking_axis: position of the new axis; -1 makes it the last
+    :param stacking_axis: position of the new axis; -1 for the last axis
     """
 
     episode_attributes = ("stack",)
@@ -90,7 +90,7 @@ class ObservationStackingFilter(ObservationFilter):
         if not -rank - 1 <= self.stacking_axis < rank:
             raise self._refuse(
                 space,
-                f"an axis {self.stacking_axis} is not possible; choose one from {-rank - 1} to {rank - 1}, "
+                f"stacking_axis {self.stacking_axis} is not possible; choose one from {-rank - 1} to {rank - 1}, "
                 f"-1 to put it last",
             )
         if self.stack and not space.contains(self.stack[-1]):
@@ -99,20 +99,21 @@ class ObservationStackingFilter(ObservationFilter):
             )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack | np.ndarray:
-        """The stack of the last observations. Without ``update_internal_state``, later stacks do not contain this
-        observation."""
-        frame = np.array(observation)  # a copy: an environment may use its buffer again
+        """Return the stack of the last observations, including this one. Without ``update_internal_state``, later
+        stacks do not contain this observation.
+        """
+        frame = np.array(observation)  # a copy, because the environment may overwrite its array
         stack = self.stack if update_internal_state else self.stack.copy()
         stack.extend([frame] if stack else [frame] * self.stack_size)
         stacked = LazyStack(stack, self.stacking_axis)
         return np.asarray(stacked).ravel() if self._flattens else stacked
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack | np.ndarray]:
-        """Filter observations that follow each other in one episode."""
+        """Filter consecutive observations of one episode."""
         return [self.filter(observation, update_internal_state) for observation in observations]
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        """Stacked [H, W] observations are planar maps, with the stack as their channels."""
+        """Compute the space of stacks. Stacked [H, W] observations become planar maps, with the stack as channels."""
         space = input_observation_space
         check_size((self.stack_size, *space.shape))
         low, high = (np.stack([bound] * self.stack_size, axis=self.stacking_axis) for bound in (space.low, space.high))
@@ -127,7 +128,7 @@ class ObservationStackingFilter(ObservationFilter):
         self.stack.clear()
 
     def stacks_of(self, num_actors: int) -> StacksOfActors:
-        """The stacks of several actors as columns."""
+        """Make the stacks of several actors, as columns."""
         return StacksOfActors(num_actors, self.stack_size, self.stacking_axis, self._flattens)
 
     def episode_state(self) -> list[np.ndarray]:
@@ -142,33 +143,36 @@ class ObservationStackingFilter(ObservationFilter):
     def set_state(self, state: State) -> None:
         frames = state.get("stack")
         if frames is None or len(frames) not in (0, self.stack_size):
-            raise CoachError(f"the checkpoint's state does not fit an ObservationStackingFilter({self.stack_size})")
+            raise CoachError(
+                f"the checkpoint's state does not fit an ObservationStackingFilter({self.stack_size}): use the "
+                "stack_size of the saved run"
+            )
         self.stack = deque(frames, maxlen=self.stack_size)
 
 
 class StacksOfActors:
     """The last observations of several actors, which play different episodes. See ``ObservationStackingFilter``.
 
-    :param num_actors: N
+    :param num_actors: N, the number of actors
     :param flattens: True if a stack is one long vector
     """
 
     def __init__(self, num_actors: int, stack_size: int, stacking_axis: int, flattens: bool):
         self._num_actors, self._stack_size, self._flattens = num_actors, stack_size, flattens
-        self._axis = stacking_axis if stacking_axis < 0 else stacking_axis + 1  # the first axis is the actors'
+        self._axis = stacking_axis if stacking_axis < 0 else stacking_axis + 1  # axis 0 is the axis of the actors
         self._frames: deque[np.ndarray] = deque(maxlen=stack_size)
 
     def begin(self, indices: np.ndarray, observations: np.ndarray) -> np.ndarray:
         """Begin the episodes of some actors.
 
-        :param indices: [K] the actors
-        :param observations: [K, ...] the first observations of the episodes
-        :return: [K, ...] the stacks
+        :param indices: [K], the indices of the actors
+        :param observations: [K, ...], the first observations of the episodes
+        :return: [K, ...], the stacks of these actors
         """
         if not self._frames:
             empty = np.zeros((self._num_actors, *observations.shape[1:]), observations.dtype)
             self._frames.extend([empty] * self._stack_size)
-        # earlier stacks refer to the old arrays
+        # copies, because earlier stacks refer to the old arrays
         frames = [frame.copy() for frame in self._frames]
         for frame in frames:
             frame[indices] = observations
@@ -176,10 +180,10 @@ class StacksOfActors:
         return self._stacked([frame[indices] for frame in frames])
 
     def add(self, observations: np.ndarray) -> np.ndarray:
-        """Continue the episodes of all actors.
+        """Add an observation of each actor to its stack.
 
-        :param observations: [N, ...] the newest observations
-        :return: [N, ...] with the axis of the stack
+        :param observations: [N, ...], the newest observations
+        :return: the stacks of all actors: [N, ...] with the additional axis of the stack
         """
         self._frames.append(observations)
         return self._stacked(list(self._frames))
@@ -189,11 +193,13 @@ class StacksOfActors:
         return stacked.reshape(len(stacked), -1) if self._flattens else stacked
 
     def histories(self) -> list[list[np.ndarray]]:
-        """The frames of each actor, oldest first, as ``ObservationStackingFilter.episode_state`` has them."""
+        """The frames of each actor, oldest first, in the form of ``ObservationStackingFilter.episode_state``."""
         return [[frame[index].copy() for frame in self._frames] for index in range(self._num_actors)]
 
     def take(self, histories: list[list[np.ndarray]]) -> None:
-        """Continue the episodes of ``histories``; an actor without frames begins an episode next."""
+        """Replace all stacks, to continue the episodes of ``histories``.
+
+        :param histories: the frames of each actor, oldest first; empty for an actor that begins an episode next"""
         known = next((frames for frames in histories if frames), None)
         if known is not None:
             rows = [frames or known for frames in histories]

@@ -1,4 +1,4 @@
-"""Stores observations in bytes."""
+"""A filter that converts observations to bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rl_coach.utils import CoachError
 
 
 class ObservationToUInt8Filter(ObservationFilter):
-    """Maps the range of the observation onto the whole numbers from 0 to 255, which take a quarter of the memory of
+    """Scales the range of the observation to the whole numbers from 0 to 255. Bytes need a quarter of the memory of
     floats.
 
-    Fractions are dropped. Values outside the range are clipped. Bytes with a range of 0 to 255 do not change.
+    Fractions are cut off. Values outside the range are clipped. Bytes with the range 0 to 255 do not change.
 
     :param input_low: the value that becomes 0
     :param input_high: the value that becomes 255
@@ -43,7 +43,8 @@ class ObservationToUInt8Filter(ObservationFilter):
         observation = np.asarray(observation)
         if observation.dtype == np.uint8 and self.input_low == 0 and self.input_high == 255:
             return observation
-        # fractions are dropped: another order or precision could put a whole number just below itself
+        # fractions are cut off: with another order or precision, a whole number could become slightly smaller and be
+        # cut
         scaled = np.subtract(observation, self.input_low, dtype=np.result_type(observation, np.float32))
         scaled /= self.input_high - self.input_low
         scaled *= 255

@@ -1,4 +1,4 @@
-"""Resizing images with NumPy alone: two matrix products with weights computed beforehand."""
+"""Resizing images with NumPy: two matrix products with weights that are computed once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 def axis_weights(length_in: int, length_out: int) -> np.ndarray:
-    """Weights of the input elements in each output element along one axis; rows sum to 1.
+    """The weight of each input element in each output element along one axis. Each row sums to 1.
 
     Shrinking averages over the area that an output element covers. Enlarging interpolates linearly between the centres
-    of input elements, and repeats the first and the last element beyond them.
+    of input elements. Beyond the first and the last centre, the first and the last element are repeated.
 
     :return: [length_out, length_in] float32
     """
@@ -28,15 +28,15 @@ def axis_weights(length_in: int, length_out: int) -> np.ndarray:
 
 
 _MOST_PRODUCTS = 2**18
-"""OpenBLAS takes all cores for larger products of matrices. Its threads wait for each other: an Atari image then takes
-two to sixty times as long, if frameworks or other programs use the cores too."""
+"""OpenBLAS uses all cores for larger matrix products, and its threads wait for each other. If frameworks or other
+programs use the cores too, resizing an Atari image then takes two to sixty times as long."""
 
 
 class Resizer:
-    """Resizes images of one size to another.
+    """Resizes images from one size to another size.
 
-    For a ratio such as 210 : 84 = 5 : 2, the weights repeat along the diagonal of their matrix. One small matrix is
-    therefore applied to pieces of the axis, which is much faster than the large matrix.
+    With a ratio such as 210 : 84 = 5 : 2, the weights repeat along the diagonal of the matrix of weights. Therefore one
+    small matrix is applied to each piece of the axis. This is much faster than one large matrix.
 
     :param size_in: (height, width)
     :param size_out: (height, width)
@@ -50,13 +50,13 @@ class Resizer:
         self._width_weights = np.ascontiguousarray(width_weights.T)
 
     def resize(self, images: np.ndarray) -> np.ndarray:
-        """[..., height, width] images resized; bytes stay bytes, rounded, anything else becomes float32."""
+        """Resize images [..., height, width]. Bytes are rounded and stay bytes; other types become float32."""
         leading = images.shape[:-2]
         rows = self._resize_height(images, images.shape[-1])
         return self._finish(self._resize_width(rows).reshape(*leading, *self.size_out), images, (-2, -1))
 
     def resize_channels_last(self, images: np.ndarray) -> np.ndarray:
-        """[..., height, width, channels] images resized, as ``resize``."""
+        """Resize images [..., height, width, channels]; see ``resize``."""
         leading, channels = images.shape[:-3], images.shape[-1]
         rows = self._resize_height(images, images.shape[-2] * channels)
         planes = np.swapaxes(rows.reshape(-1, self.size_in[1], channels), -1, -2)
@@ -78,16 +78,16 @@ class Resizer:
 
     @staticmethod
     def _finish(resized: np.ndarray, images: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
-        """:param plane: the axes of height and width"""
+        """Convert resized images to the final type. :param plane: the axes of height and width"""
         if images.dtype != np.uint8:
-            # weights that sum to nearly 1 would make nearly 1 of an image of ones
+            # clipped to the range of the image, because weights may not sum to exactly 1
             bounds = (bound(images, axis=plane, keepdims=True) for bound in (np.min, np.max))
             return np.ascontiguousarray(np.clip(resized, *(bound.astype(np.float32) for bound in bounds)))
         return (resized + np.float32(0.5)).astype(np.uint8, order="C")
 
 
 def _repeated_weights(length_in: int, length_out: int) -> tuple[int, np.ndarray]:
-    """Number of times that the weights repeat along the axis, and the weights of one piece of it."""
+    """The number of pieces into which the axis is divided, and the weights of one piece."""
     if length_out > length_in:
         return 1, axis_weights(length_in, length_out)
     pieces = math.gcd(length_in, length_out)

@@ -1,4 +1,4 @@
-"""Clips rewards."""
+"""A filter that clips rewards."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rl_coach.utils import CoachError
 class RewardClippingFilter(RewardFilter):
     """Replaces rewards outside the bounds with the nearest bound.
 
-    :param clipping_low: the lowest reward; minus infinity sets no limit
-    :param clipping_high: the highest reward; infinity sets no limit
+    :param clipping_low: the lowest reward; minus infinity for no limit
+    :param clipping_high: the highest reward; infinity for no limit
     """
 
     episode_attributes = ()

@@ -1,4 +1,4 @@
-"""Measures rewards from their moving average."""
+"""A filter that subtracts a moving average from rewards."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from rl_coach.utils import CoachError
 class RewardEwmaNormalizationFilter(RewardFilter):
     """Subtracts the exponentially weighted moving average of the rewards, which starts at the first reward.
 
-    The average is updated with a reward before the subtraction; an array of rewards counts once, with its mean.
+    The average is updated with a reward before the subtraction. An array of rewards is one update, with its mean.
 
-    :param alpha: the weight of the newest reward; 0 keeps the first reward forever, 1 uses only the newest
+    :param alpha: the weight of the newest reward. With 0, the average stays at the first reward; with 1, it is the
+        newest reward
     """
 
     episode_attributes = ()
@@ -47,4 +48,4 @@ class RewardEwmaNormalizationFilter(RewardFilter):
         try:
             self.moving_average, self.initialized = state["moving_average"], state["initialized"]
         except KeyError as missing:
-            raise CoachError(f"the saved state of the RewardEwmaNormalizationFilter lacks {missing}") from None
+            raise CoachError(f"the saved state of the RewardEwmaNormalizationFilter has no {missing}") from None

@@ -1,4 +1,4 @@
-"""The base of all filters of rewards."""
+"""The base class of all filters of rewards."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from rl_coach.spaces import RewardSpace
 
 
 class RewardFilter(Filter):
-    """Changes the reward, a number or an array [B] of them."""
+    """Base class of filters of rewards. A filter changes a single reward or an array [B] of rewards."""
 
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
-        """The reward changed: a number for a number, an array for an array."""
-        raise NotImplementedError(f"{type(self).__name__} does not filter")
+        """Filter a reward. A number gives a number, and an array gives an array."""
+        raise NotImplementedError(f"{type(self).__name__} does not define filter")
 
     def pure(self, ops: Any) -> Callable[[Any], Any] | None:
-        """The filter as a pure function of rewards [B], for a loop that is compiled as a whole; None if the filter has
-        no pure form.
+        """Return the filter as a pure function of rewards [B], for a compiled loop; None if the filter has no pure
+        form.
 
         :param ops: array operations with the names of ``keras.ops``
         """
         return None
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
-        """The space of the changed rewards; its success threshold still refers to unchanged rewards."""
+        """Compute the space of the filtered rewards. Its success threshold still refers to unfiltered rewards."""
         return input_reward_space

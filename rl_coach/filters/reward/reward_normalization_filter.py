@@ -1,4 +1,4 @@
-"""Filter that normalises rewards with the running statistics of all rewards so far."""
+"""A filter that normalises rewards with the running statistics of all rewards so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiplies rewards."""
+"""A filter that multiplies rewards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rl_coach.utils import CoachError
 class RewardRescaleFilter(RewardFilter):
     """Multiplies each reward by a factor.
 
-    :param rescale_factor: 1 changes nothing; 0 is refused, because nothing could be learned
+    :param rescale_factor: the factor. 1 changes nothing; 0 raises an error, because the agent could not learn
     """
 
     episode_attributes = ()
@@ -22,7 +22,9 @@ class RewardRescaleFilter(RewardFilter):
     def __init__(self, rescale_factor: float):
         super().__init__()
         if rescale_factor == 0:
-            raise CoachError("RewardRescaleFilter: a rescale_factor of 0 makes all rewards equal; choose another one")
+            raise CoachError(
+                "RewardRescaleFilter: a rescale_factor of 0 makes all rewards equal; choose another number"
+            )
         self.rescale_factor = rescale_factor
 
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:

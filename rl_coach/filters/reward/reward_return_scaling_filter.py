@@ -1,4 +1,4 @@
-"""Filter that divides rewards by the size of the returns so far."""
+"""A filter that divides rewards by the size of the returns so far."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SMALLEST_VARIANCE = 1e-8
 
 @dataclass
 class _Returns:
-    """Statistics of the returns of all episodes, which all actors share.
+    """Statistics of the returns of all episodes. All actors share these statistics.
 
     :param count: number of returns
-    :param mean: their mean
-    :param squares: the sum of their squared deviations
+    :param mean: mean of the returns
+    :param squares: sum of the squared deviations from the mean
     :param largest: the largest absolute return
     """
 
@@ -39,15 +39,16 @@ class _Returns:
 
 
 class RewardReturnScalingFilter(RewardFilter):
-    """Divides rewards so that discounted returns have a deviation of about 1, and no return is above
+    """Divides rewards so that discounted returns have a standard deviation of about 1 and no return is above
     ``largest_return``.
 
     The running return G = discount G + r starts at 0 in each episode. A reward is divided by max(sqrt(var(G) + 1e-8),
     max |G| / largest_return), over all G so far, including the G of this reward (Lee et al. 2025, section 4). An array
-    of rewards is not an episode: its numbers are divided, but do not change the statistics.
+    of rewards is not an episode: the rewards are divided, but do not change the statistics.
 
     :param discount: discount of the returns; with 0, returns are single rewards
-    :param largest_return: the largest |G| that the scaled rewards may have, which is the end of the critic's support
+    :param largest_return: the largest |G| of scaled rewards. Set it to the largest return that the critic's
+        distribution represents
     """
 
     episode_attributes = ("_running",)
@@ -72,7 +73,7 @@ class RewardReturnScalingFilter(RewardFilter):
 
     @property
     def scale(self) -> float:
-        """The divisor of rewards; 1 before the first of them."""
+        """The divisor of rewards; 1 before the first reward."""
         returns = self._returns
         if returns.count == 0:
             return 1.0
@@ -94,4 +95,4 @@ class RewardReturnScalingFilter(RewardFilter):
             self._running = state["running"]
             self._returns = _Returns(*(state[name] for name in ("count", "mean", "squares", "largest")))
         except KeyError as missing:
-            raise CoachError(f"the saved state of the RewardReturnScalingFilter lacks {missing}") from None
+            raise CoachError(f"the saved state of the RewardReturnScalingFilter has no {missing}") from None

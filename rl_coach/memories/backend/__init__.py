@@ -1,1 +1,1 @@
-"""Streams in Redis that transport transitions from the workers to the trainer."""
+"""Redis streams that transport transitions from the workers to the trainer."""

@@ -1,4 +1,4 @@
-"""Connection to Redis that reports errors in one line and counts how often it had to connect again."""
+"""A connection to Redis. It reports errors in one line, and counts how often it was connected."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SECONDS_FOR_AN_ANSWER = 10.0
 
 
 def import_redis() -> Any:
-    """The package ``redis``.
+    """Import the package ``redis``.
 
-    :raises CoachError: the package is not installed; the message contains the install command
+    :raises CoachError: if the package is not installed; the message contains the install command
     """
     try:
         import redis
@@ -26,18 +26,18 @@ def import_redis() -> Any:
 
 
 class Connection:
-    """Connection to one Redis server. It connects again whenever the connection breaks.
+    """A connection to one Redis server. It is connected again if it breaks.
 
-    No command is repeated automatically: the caller must know that the command may have arrived, and that
-    earlier data may be lost.
+    No command is repeated automatically. After an error, the caller must expect that the command was executed, and that
+    earlier data is lost.
 
     :param url: an address in a form of ``redis_url``, without a password
-    :param password: None connects without a password
+    :param password: the password; None for none
 
     :ivar client: the client of the package ``redis``
     :ivar times_connected: number of connections made so far
-    :ivar errors: the exceptions that mean that Redis cannot be used now. Errors in an answer (OOM, READONLY, NOAUTH,
-        WRONGTYPE) belong to them: they may pass, and they do not show whether the command was executed.
+    :ivar errors: the exceptions that mean that Redis cannot be used now. They include errors in an answer (OOM,
+        READONLY, NOAUTH, WRONGTYPE): such errors may be temporary, and the command may or may not have been executed
     """
 
     def __init__(self, url: str, password: str | None):
@@ -51,9 +51,9 @@ class Connection:
         self.refusals = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
         self.response_error = redis.ResponseError
         self.place = place_of(url)
-        # Routers forget idle TCP connections; a Unix socket has no router.
+        # Routers drop idle TCP connections; a Unix socket has no router.
         of_network = {} if url.startswith("unix://") else {"socket_keepalive": True}
-        # One connection and no retries: the caller alone knows whether a command may be sent a second time.
+        # One connection and no retries: only the caller knows if a command may be sent twice.
         try:
             self.client = redis.Redis.from_url(
                 url, password=password, protocol=2, socket_timeout=SECONDS_FOR_AN_ANSWER, socket_connect_timeout=2.0,
@@ -68,16 +68,16 @@ class Connection:
         self.times_connected += 1
 
     def check(self, seconds: float) -> None:
-        """Wait for the first answer, and check what Redis does when its memory is full.
+        """Wait for the first answer, and check that Redis does not delete data when its memory is full.
 
         :param seconds: the time to wait
-        :raises CoachError: Redis does not answer in time, refuses the password, or evicts unread data
+        :raises CoachError: if Redis does not answer in time, refuses the password, or may evict (delete) unread data
         """
         info = self._first_answer(time.monotonic() + seconds)
         policy = str(info.get("maxmemory_policy", "noeviction"))
         if policy != "noeviction":
             raise CoachError(
-                f"Redis at {self.place} evicts keys ({policy}): it would delete experience that nobody has read; set "
+                f"Redis at {self.place} evicts keys ({policy}): it would delete unread experience; set "
                 f"maxmemory-policy noeviction"
             )
 
@@ -87,7 +87,7 @@ class Connection:
                 return self.client.info("memory")
             except self.refusals as error:
                 raise CoachError(f"Redis at {self.place} refuses {self._refused}: {reason_of(error)}") from error
-            except self.response_error as error:  # LOADING is another class: Redis starts, so wait for it
+            except self.response_error as error:  # the error LOADING is of another class: Redis is starting, so wait
                 raise CoachError(f"Redis at {self.place}: {error}") from error
             except self.errors as error:
                 if time.monotonic() + _SECONDS_BETWEEN_TRIES > deadline:
@@ -100,12 +100,12 @@ class Connection:
 
 
 def of_agent(name: str, agent: str) -> str:
-    """The name of an agent's key or document. :param agent: empty if the run has one agent"""
+    """The name of a key or document of one agent. :param agent: the agent's name; empty if the run has one agent"""
     return f"{name}:{agent}" if agent else name
 
 
 class Keys:
-    """Names of a run's keys in Redis. The braces keep all of them on one node of a Redis cluster.
+    """Names of a run's keys in Redis. The braces in the names keep all keys on one node of a Redis cluster.
 
     :param run: the run's id
     :param agent: the name of the agent; empty if the run has one agent
@@ -121,9 +121,9 @@ class Keys:
         self.taken = of_agent(f"{prefix}:taken", agent)
 
     def document(self, name: str) -> str:
-        """Key of a document, such as ``'policy'`` or ``'blueprint'``."""
+        """The key of a document, such as ``'policy'`` or ``'blueprint'``."""
         return f"{self.prefix}:{name}"
 
     def worker(self, name: str) -> str:
-        """Key of a worker's report."""
+        """The key of a worker's report."""
         return f"{self.prefix}:worker:{name}"

@@ -1,4 +1,5 @@
-"""Records of both ends of a stream of chunks. The records agree even if chunks are lost, repeated or reordered.
+"""Records of sender and receiver of a stream of chunks. The two records agree even if chunks are lost, repeated or
+reordered.
 
 This module does not use Redis.
 """
@@ -15,11 +16,12 @@ from rl_coach.memories.backend.wire import EncodedChunk
 
 
 class Verdict(Enum):
-    """Decision on a chunk that arrives.
+    """The decision on a received chunk.
 
-    :cvar NEXT: the sender's next chunk: accept it
-    :cvar DUPLICATE: accepted before: acknowledge it again
-    :cvar GAP: an earlier chunk is missing: drop this one; the sender still holds both and sends them again in order
+    :cvar NEXT: the chunk is the sender's next chunk: accept it
+    :cvar DUPLICATE: the chunk was accepted before: acknowledge it again
+    :cvar GAP: an earlier chunk is missing: drop the chunk. The sender still has both chunks and sends them again in
+        order
     """
 
     NEXT = "next"
@@ -29,11 +31,11 @@ class Verdict(Enum):
 
 @dataclass
 class Account:
-    """Acknowledged chunks of one sender.
+    """Numbers of the acknowledged chunks of one sender.
 
     :param last: the number of the last acknowledged chunk
-    :param stored: steps that were stored in the memory
-    :param discarded: steps that were acknowledged and not stored
+    :param stored: number of steps that were stored in the memory
+    :param discarded: number of steps that were acknowledged but not stored
     """
 
     last: int = 0
@@ -42,11 +44,11 @@ class Account:
 
 
 class Ledger:
-    """Record of the chunks that a trainer has accepted, by their numbers.
+    """The trainer's record of the chunks that it has accepted, by their numbers.
 
-    A chunk is the next one in two cases: its number follows the last number, or its number is ``first``, the sender's
-    oldest unacknowledged chunk. The second case serves a trainer that restarted from a checkpoint. It does not know
-    which chunks it accepted after that checkpoint.
+    A chunk is the next chunk in two cases: its number follows the last number, or its number is ``first``, the number
+    of the sender's oldest unacknowledged chunk. The second case occurs after the trainer was restarted from a
+    checkpoint: the trainer does not know which chunks it accepted after that checkpoint.
 
     :ivar refused: number of refused messages, by reason
     """
@@ -56,12 +58,12 @@ class Ledger:
         self.refused: Counter[str] = Counter()
 
     def judge(self, sender: str, number: int, first: int) -> Verdict:
-        """The decision on a chunk. :param first: the number of the sender's oldest unacknowledged chunk"""
+        """Decide on a chunk. :param first: the number of the sender's oldest unacknowledged chunk"""
         last = self.accounts[sender].last if sender in self.accounts else 0
         if number <= last:
             return Verdict.DUPLICATE
-        # A gap is refused, not stored out of order: the sender then sends everything again in order. If a later chunk
-        # had been accepted first, the earlier ones would look like duplicates and be lost.
+        # A chunk after a gap is dropped, and the sender sends everything again in order. If it was accepted, the
+        # earlier chunks would look like duplicates and would be lost.
         return Verdict.NEXT if number == max(last + 1, first) else Verdict.GAP
 
     def settle(self, sender: str, number: int, stored: int = 0, discarded: int = 0) -> Account:
@@ -74,16 +76,16 @@ class Ledger:
 
     @property
     def stored(self) -> int:
-        """Steps of all senders that were stored in the memory."""
+        """The number of steps of all senders that were stored in the memory."""
         return sum(account.stored for account in self.accounts.values())
 
     @property
     def discarded(self) -> int:
-        """Steps of all senders that were acknowledged and not stored."""
+        """The number of steps of all senders that were acknowledged but not stored."""
         return sum(account.discarded for account in self.accounts.values())
 
     def get_state(self) -> dict[str, Any]:
-        """State as plain data, for a checkpoint."""
+        """The state as plain data, for a checkpoint."""
         return {sender: [one.last, one.stored, one.discarded] for sender, one in self.accounts.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -92,17 +94,17 @@ class Ledger:
 
 
 class Outbox:
-    """Unacknowledged chunks of a worker, oldest first. The newest chunks may not be sent yet.
+    """A worker's record of its unacknowledged chunks, oldest first. The newest chunks may not have been sent.
 
     :param window: the largest number of unacknowledged chunks
-    :ivar acknowledged: steps that the trainer has acknowledged
+    :ivar acknowledged: number of steps that the trainer has acknowledged
     """
 
     def __init__(self, window: int):
         self.window = window
         self.acknowledged = 0
         self._outstanding: deque[EncodedChunk] = deque()
-        self._unsent = 0  # the number of newest chunks that wait to be sent
+        self._unsent = 0  # so many of the newest chunks have not been sent
         self._last = 0
 
     @property
@@ -112,21 +114,21 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """True if the window is full: no chunk may be added before a receipt arrives."""
+        """True if there are ``window`` unacknowledged chunks: no chunk may be added before a receipt arrives."""
         return len(self._outstanding) >= self.window
 
     @property
     def steps(self) -> int:
-        """Steps without a receipt."""
+        """The number of steps in unacknowledged chunks."""
         return sum(chunk.steps for chunk in self._outstanding)
 
     def count(self, unit: PlayUnit) -> int:
-        """Steps, episodes that ended or segments without a receipt."""
+        """The number of steps, ended episodes or segments in unacknowledged chunks. :param unit: what is counted"""
         return sum(chunk.played[unit] for chunk in self._outstanding)
 
     def add(self, chunk: EncodedChunk) -> None:
         """Add the next chunk to send. Its number must be ``next_number``."""
-        # Numbers without gaps let one number in a receipt acknowledge all earlier chunks.
+        # Without gaps in the numbers, one number in a receipt acknowledges all earlier chunks.
         assert chunk.number == self.next_number and not self.is_full
         self._last = chunk.number
         self._outstanding.append(chunk)
@@ -134,7 +136,7 @@ class Outbox:
 
     def to_send(self) -> Iterator[dict[bytes, Any]]:
         """The fields of the chunks to send now, in order."""
-        # A trainer that restarted from a checkpoint needs the first number: no earlier chunk will ever arrive.
+        # A restarted trainer needs the first number, to know that no earlier chunk will arrive.
         first = self._outstanding[0].number if self._outstanding else self.next_number
         for index in range(len(self._outstanding) - self._unsent, len(self._outstanding)):
             yield self._outstanding[index].fields(first)
@@ -144,8 +146,8 @@ class Outbox:
         self._unsent = 0
 
     def send_again(self) -> None:
-        """Mark all unacknowledged chunks to be sent again, in order, before new ones."""
-        # A later chunk without the earlier ones would be a gap, and the trainer would drop it.
+        """Mark all unacknowledged chunks to be sent again, in order, before new chunks."""
+        # All chunks, because the trainer drops a later chunk if an earlier chunk is missing.
         self._unsent = len(self._outstanding)
 
     def acknowledge(self, last: int) -> None:

@@ -1,4 +1,6 @@
-"""Base of memory backends, which transport experience from the processes that act to the process that learns."""
+"""Base class of memory backends. A backend transports experience from the processes that act to the process that
+learns.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import Any, Iterator, NoReturn
 
 
 class MemoryBackendParameters:
-    """Settings of a backend.
+    """Settings of a memory backend.
 
     :param store_type: the kind of backend, such as ``'redispubsub'``
     :param orchestrator_type: the orchestrator that starts the processes, such as ``'kubernetes'``
     :param run_type: the role of this process, such as ``'trainer'``
-    :param deployed: the transport, such as Redis, is already running
+    :param deployed: True if the transport, such as Redis, is already running
     """
 
     def __init__(self, store_type: str, orchestrator_type: str, run_type: str, deployed: bool = False):
@@ -22,7 +24,7 @@ class MemoryBackendParameters:
 
 
 class MemoryBackend:
-    """Base of all backends.
+    """Base class of all memory backends.
 
     :param params: settings of the backend
     """
@@ -31,7 +33,7 @@ class MemoryBackend:
         self.params = params
 
     def deploy(self) -> None:
-        """Set the transport up."""
+        """Start the transport."""
         self._is_undefined("deploy")
 
     def get_endpoint(self) -> Any:
@@ -39,11 +41,11 @@ class MemoryBackend:
         self._is_undefined("get_endpoint")
 
     def undeploy(self) -> None:
-        """Take the transport down."""
+        """Stop the transport."""
         self._is_undefined("undeploy")
 
     def sample(self, size: int) -> Any:
-        """A batch of ``size`` transitions."""
+        """Sample a batch of ``size`` transitions."""
         self._is_undefined("sample")
 
     def store(self, obj: Any) -> None:
@@ -55,7 +57,7 @@ class MemoryBackend:
         self._is_undefined("store_episode")
 
     def fetch(self, num_steps: Any = 0) -> Iterator[Any]:
-        """The transitions of other processes, in the order of their arrival."""
+        """Receive the transitions of other processes, in the order of their arrival."""
         self._is_undefined("fetch")
 
     def _is_undefined(self, method: str) -> NoReturn:

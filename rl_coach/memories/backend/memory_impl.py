@@ -1,4 +1,4 @@
-"""Makes memory backends from the names of their kinds."""
+"""Functions that make a memory backend from the name of its kind."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KINDS = ("redis", "redispubsub")
 
 
 def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
-    """The backend for parameters.
+    """Make the memory backend of the kind ``params.store_type``.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     if not isinstance(params, RedisPubSubMemoryBackendParameters):
         raise CoachError(f"no memory backend '{params.store_type}'; allowed are {', '.join(_KINDS)}")
@@ -23,9 +23,10 @@ def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
 
 
 def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
-    """The parameters of a backend from a JSON object or its text, by name; ``store_type`` is the kind.
+    """Make the parameters of a backend from a JSON object or its text. The keys are ``store_type``, the kind of
+    backend, and the names of the parameters.
 
-    :raises CoachError: the kind does not exist
+    :raises CoachError: if the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     kind = settings.pop("store_type", "redispubsub")

@@ -1,6 +1,7 @@
-"""Backend on Redis Streams with the names of Coach 1.0.1, for programs that send and fetch single transitions.
+"""A memory backend on Redis streams, with the names of Coach 1.0.1, for programs that send and fetch single
+transitions.
 
-Coach's trainer and workers use the two ends of a stream (``streams``) directly.
+Coach's own trainer and workers use the module ``streams`` directly.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SECONDS_TO_CONNECT = 8.0
 
 
 class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
-    """Settings of a stream in Redis. The name comes from Coach 1.0.1; experience is not sent by publish and subscribe.
+    """Settings of a Redis stream. The name comes from Coach 1.0.1, which used publish and subscribe.
 
     :param redis_address: the host of Redis; empty for this machine
     :param redis_port: the port of Redis
@@ -34,7 +35,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
     :param orchestrator_params: settings of the orchestrator
     :param run_type: the role of this process
     :param orchestrator_type: the orchestrator that starts the processes
-    :param deployed: Redis is already running
+    :param deployed: True if Redis is already running
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
     def connect(self) -> Connection:
         """Connect to Redis.
 
-        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
+        :raises CoachError: if Redis does not answer within 8 seconds, or refuses the password
         """
         password = self.orchestrator_params.get("redis_password")
         connection = Connection(f"redis://{self.redis_address or 'localhost'}:{self.redis_port}/0", password)
@@ -65,7 +66,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
 
 
 class RedisPubSubBackend(MemoryBackend):
-    """Backend that sends stored transitions in chunks of 32 and fetches the transitions of other processes.
+    """A backend that sends stored transitions in chunks of 32, and fetches the transitions of other processes.
 
     :param params: address of Redis
     """
@@ -79,25 +80,25 @@ class RedisPubSubBackend(MemoryBackend):
         self._subscription: RedisSub | None = None
 
     def deploy(self) -> None:
-        """Wait for Redis. The orchestrator starts it.
+        """Wait until Redis answers. The orchestrator starts Redis.
 
-        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
+        :raises CoachError: if Redis does not answer within 8 seconds, or refuses the password
         """
         self.params.connect().close()
         self.params.deployed = True
 
     def deploy_kubernetes(self) -> None:
-        """Wait for Redis, as ``deploy`` does: the Kubernetes orchestrator creates Redis with the rest of the run."""
+        """Wait until Redis answers, as ``deploy``. The Kubernetes orchestrator creates Redis together with the run."""
         self.deploy()
 
     def undeploy(self) -> None:
-        """Send all transitions that have not been sent."""
+        """Send all transitions that have not been sent yet."""
         if self._link is not None:
             self.flush()
         self.params.deployed = False
 
     def get_endpoint(self) -> dict[str, Any]:
-        """Host and port of Redis."""
+        """The host and port of Redis."""
         return {"redis_address": self.params.redis_address, "redis_port": self.params.redis_port}
 
     def store(self, obj: Transition | Episode) -> None:
@@ -115,12 +116,12 @@ class RedisPubSubBackend(MemoryBackend):
             self.store(transition)
 
     def flush(self) -> None:
-        """Send all waiting transitions as one chunk. If four chunks are unacknowledged, wait for a receipt first.
+        """Send all waiting transitions as one chunk. If four chunks are unacknowledged, first wait for a receipt.
 
-        When this returns, Redis has the transitions. Until a receipt arrives they are also kept here. If Redis loses
-        its data before that, the next call sends them again.
+        After this method returns, Redis has the transitions. Until a receipt arrives, this object keeps a copy. If
+        Redis loses its data before, the next call sends the transitions again.
 
-        :raises CoachError: Redis has not answered for 8 seconds or more; the transitions are kept for the next call
+        :raises CoachError: if Redis has not answered for 8 seconds or more. The transitions are kept for the next call
         """
         if self._link is None:
             connection = self.params.connect()
@@ -137,7 +138,7 @@ class RedisPubSubBackend(MemoryBackend):
         self._exchange(link)
 
     def _exchange(self, link: WorkerLink) -> None:
-        """Send what waits, again and again until Redis answers."""
+        """Send waiting chunks. Repeat this until Redis answers."""
         deadline = time.monotonic() + _SECONDS_TO_CONNECT
         link.exchange()
         while link.trouble:
@@ -147,28 +148,28 @@ class RedisPubSubBackend(MemoryBackend):
             link.exchange()
 
     def sample(self, size: int) -> Any:
-        """:raises CoachError: always, because a backend only transports transitions"""
+        """Refuse to sample. :raises CoachError: always, because a backend only transports transitions"""
         raise CoachError("a memory backend only transports transitions: sample from the trainer's memory")
 
     def subscribe(self, agent: Any) -> RedisSub:
-        """The receiving end of the stream. :param agent: not used: a run has one trainer"""
+        """Make the receiver of the stream. :param agent: ignored, because a run has one trainer"""
         params = self.params
         if self._subscription is None:
             self._subscription = RedisSub(params.redis_address, params.redis_port, params.channel, params.connect())
         return self._subscription
 
     def fetch(self, num_consecutive_playing_steps: Any = None) -> Iterator[Transition]:
-        """Transitions of a number of steps or complete episodes, in the order of their arrival; waits for them."""
+        """Wait for transitions and return them in the order of their arrival; see ``RedisSub.run``."""
         return self.subscribe(None).run(num_consecutive_playing_steps)
 
 
 class RedisSub:
-    """The receiving end of a stream.
+    """The receiver of a Redis stream.
 
     :param redis_address: the host of Redis; empty for this machine
     :param redis_port: the port of Redis
     :param channel: the run's id
-    :param connection: the connection to use; None makes a new one
+    :param connection: the connection to use; None for a new connection
     """
 
     def __init__(
@@ -180,11 +181,11 @@ class RedisSub:
     ):
         connection = connection or RedisPubSubMemoryBackendParameters(redis_address, redis_port, channel).connect()
         self._link = TrainerLink(connection, channel, Ledger())
-        # A larger incarnation makes workers send again: this ledger has accepted none of their chunks yet.
+        # A larger incarnation makes workers send all chunks again: this new ledger has accepted none.
         self._link.say(incarnation=self._link.last_incarnation() + 1)
 
     def run(self, num_consecutive_playing_steps: Any) -> Iterator[Transition]:
-        """Transitions of a number of steps or complete episodes, in the order of their arrival; waits for them.
+        """Wait for transitions of a number of steps or complete episodes. Return them in the order of their arrival.
 
         :param num_consecutive_playing_steps: a ``StepMethod`` with the number, or a number of steps
         """
@@ -198,7 +199,8 @@ class RedisSub:
                 elif not link.has_entries:
                     link.wait()
                 continue
-            # Acknowledged before the caller receives it: an abandoned iterator must not deliver the chunk twice.
+            # Acknowledged before the caller gets it, so that the chunk is not delivered twice if the caller stops
+            # iterating.
             link.acknowledge(*found, is_stored=True)
             link.push(reads=False)
             for transition in found[1].columns or ():

@@ -1,4 +1,4 @@
-"""Addresses of Redis: ``redis://``, ``rediss://`` (TLS) and ``unix://`` (a socket of this machine)."""
+"""Addresses of Redis: ``redis://``, ``rediss://`` (with TLS) and ``unix://`` (a socket on this machine)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _QUERY: Mapping[str, str] = {
     "ssl_cert_reqs": r"none|optional|required",
     "ssl_check_hostname": _BOOLEAN,
 }
-"""Settings that may follow the address after ``?``, each with the pattern of its values."""
+"""The settings that an address may have after ``?``, and a pattern for the values of each setting."""
 
 
 def mistake(url: str) -> str | None:
-    """The mistake in an address; None if there is no mistake. The text never contains a password."""
+    """Describe the mistake in an address; None if there is no mistake. The text contains no password."""
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         return f"allowed: {FORMS}"
@@ -28,18 +28,18 @@ def mistake(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        return f"allowed: {FORMS}; write special characters of a password as in %40 for @"
+        return f"allowed: {FORMS}; in a password, write special characters as codes, for example %40 for @"
     if parts.fragment or "@" in parts.path + parts.query:
-        return "write special characters of a password as in %23 for # and %2F for /"
+        return "in a password, write special characters as codes, for example %23 for # and %2F for /"
     if scheme == "unix":
         if parts.hostname or not parts.path.startswith("/") or len(parts.path) == 1:
-            return "allowed: the absolute path of a socket, as in unix:///run/redis/redis.sock"
+            return "allowed: the absolute path of a socket, for example unix:///run/redis/redis.sock"
     elif not parts.hostname or not re.fullmatch(r"/?\d*", parts.path):
         return f"allowed: {FORMS}"
     allowed = [name for name in _QUERY if name == "db" or scheme == "rediss"]
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in allowed:
-            hint = "; the password is in redis_password_file, or before the host" if name == "password" else ""
+            hint = "; write the password into redis_password_file, or before the host" if name == "password" else ""
             return f"no setting '{name}' after '?'; allowed with {scheme}://: {', '.join(allowed)}{hint}"
         if not re.fullmatch(_QUERY[name], value):
             return f"'{name}' after '?' has a value that is not allowed"
@@ -61,19 +61,19 @@ def password_of(url: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """A text in which all that may be a password is hidden. The text need not be a valid address."""
-    # Greedy up to the last @: a password may contain @, and it must not show in a message.
+    """Hide everything in a text that may be a password. The text need not be a valid address."""
+    # Hides everything up to the last @, because a password may contain @.
     return re.sub(r"(password=)[^&#]*", r"\1...", re.sub(r"://.*@", "://...@", text))
 
 
 def place_of(url: str) -> str:
-    """Host and port, or the path of a socket, for messages."""
+    """The host and port, or the path of a socket, for messages."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2] or unquote(parts.path) or url
 
 
 def files_of(url: str) -> dict[str, str]:
-    """The TLS files in an address, by setting: certificate authorities, certificate, key."""
+    """The paths of the TLS files in an address (certificate authorities, certificate, key), by setting."""
     return {name: value for name, value in parse_qsl(urlsplit(url).query) if name in TLS_FILES}
 
 

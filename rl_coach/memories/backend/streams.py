@@ -1,7 +1,7 @@
-"""Both ends of a stream of experience in Redis: workers send, the trainer receives.
+"""Sender and receiver of a Redis stream of experience: workers send, the trainer receives.
 
-Only the trainer writes the keys ``state`` and ``taken``. Redis may lose all data at any time. The trainer then writes
-its keys again, and the workers send all unacknowledged chunks again.
+Only the trainer writes the keys ``state`` and ``taken``. If Redis loses its data, the trainer writes these keys again,
+and the workers send all unacknowledged chunks again.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 MOST_ENTRIES_AT_ONCE = 8
 _KEYS_AT_ONCE = 1000
 _MILLISECONDS_OF_WAITING = 50
-_SECONDS_OF_A_RECEIPT = 0.01  # the longest delay of a receipt while fetched chunks wait; it joins receipts in one push
+# the longest delay of a receipt while fetched chunks wait, so that one push can send many receipts
+_SECONDS_OF_A_RECEIPT = 0.01
 
 
 @dataclass(frozen=True)
 class RunState:
-    """Instructions of the trainer to the workers.
+    """The trainer's instructions to the workers.
 
     :param incarnation: number of this start of the trainer; later starts have larger numbers
-    :param version: version of the newest policy of that incarnation
-    :param phase: name of the phase that workers play in
-    :param left: number of units that are still needed with this policy; None for no limit
+    :param version: version of the newest policy in this incarnation
+    :param phase: name of the phase in which the workers play
+    :param left: number of steps, episodes or segments that are still needed with this policy; None for no limit
     :param unit: name of the ``PlayUnit`` that ``left`` counts
-    :param resend: when this number or the incarnation changes, workers send all unacknowledged chunks again
-    :param beat: changes continuously while the trainer is alive
+    :param resend: a number. If it or the incarnation changes, workers send all unacknowledged chunks again
+    :param beat: a number that changes continuously as long as the trainer runs
     :param is_over: True if the run has ended
     """
 
@@ -65,8 +66,8 @@ class RunState:
 
     @classmethod
     def read(cls, document: bytes | None) -> RunState | None:
-        """The state in a document; None if the document is not a valid state."""
-        # Checked, because any client of Redis can write this key.
+        """Read the state from a document. Return None if the document is not a valid state."""
+        # The values are checked, because any client of Redis can write this key.
         found = read_document(document, _STATE)
         return None if found is None else cls(**found)
 
@@ -89,7 +90,7 @@ _REPORT = {
 
 
 def _read_taken(document: bytes) -> Account | None:
-    """The receipt of a sender; None if the document is not a valid receipt."""
+    """Read the receipt of a sender. Return None if the document is not a valid receipt."""
     try:
         last, stored, discarded = unpack(document)
     except UNREADABLE:
@@ -98,9 +99,10 @@ def _read_taken(document: bytes) -> Account | None:
 
 
 def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
-    """The number of steps that the trainer stored, by sender, over all streams of a run; None without Redis.
+    """The number of steps that the trainer has stored, by sender, in all streams of a run. None if Redis does not
+    answer.
 
-    The function scans all keys of Redis, so call it seldom.
+    Do not call this function often, because it scans all keys of Redis.
     """
     stored: Counter[str] = Counter()
     try:
@@ -114,7 +116,7 @@ def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
 
 
 class WorkerLink:
-    """A worker's end of a stream.
+    """A worker's access to a stream: the sender.
 
     :param connection: the connection to Redis
     :param run: the run's id
@@ -124,7 +126,7 @@ class WorkerLink:
     :param agent: the name of the agent; empty if the run has one agent
 
     :ivar place: the address of Redis, without a password
-    :ivar trouble: the last error of Redis; empty if Redis answered the last time
+    :ivar trouble: the last error of Redis; empty if Redis has answered the last command
     """
 
     def __init__(self, connection: Connection, run: str, name: str, life: str, window: int, agent: str = ""):
@@ -139,11 +141,11 @@ class WorkerLink:
         self._asked: tuple[int, int] | None = None  # the trainer's last request to send again
 
     def exchange(self) -> RunState | None:
-        """Send waiting chunks, and read the trainer's state and receipt, in one round trip.
+        """Send waiting chunks, and read the trainer's state and receipt, in one request.
 
-        :return: the state; None if Redis does not answer or does not know this run
+        :return: the trainer's state; None if Redis does not answer or has no state of this run
         """
-        # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
+        # After a new connection, Redis may have lost its data. Sending everything again does no harm: the trainer finds
         # duplicates by their numbers.
         if self._connection.times_connected != self._times_connected:
             self._times_connected = self._connection.times_connected
@@ -156,7 +158,7 @@ class WorkerLink:
         try:
             *_, state, taken = pipeline.execute()
         except self._connection.errors as error:
-            # It is unknown which commands of the pipeline were executed.
+            # Send everything again, because it is unknown which commands were executed.
             self.outbox.send_again()
             self.trouble = reason_of(error)
             return None
@@ -165,21 +167,21 @@ class WorkerLink:
         if taken is not None:
             receipt = _read_taken(taken)
             if receipt is None:
-                self.outbox.send_again()  # duplicates make the trainer write a valid receipt again
+                self.outbox.send_again()  # a duplicate makes the trainer write a valid receipt
             else:
                 self.outbox.acknowledge(receipt.last)
         found = RunState.read(state)
         if found is None:
             return None
-        # A new trainer counts its requests from the start, and may lack chunks that the last trainer accepted.
+        # A new trainer may not have chunks that the last trainer accepted. It counts its requests from the start.
         if (found.incarnation, found.resend) != self._asked:
             self.outbox.send_again()
             self._asked = (found.incarnation, found.resend)
         return found
 
     def report(self, about: Mapping[str, Any], seconds: float) -> None:
-        """Write a report that expires after ``seconds``. Without Redis, the report is dropped."""
-        # The next report replaces it soon, so a lost one needs no second attempt.
+        """Write a report that expires after ``seconds``. If Redis does not answer, the report is dropped."""
+        # No second attempt, because the next report follows soon.
         try:
             self._connection.client.set(self._keys.worker(self._name), pack(dict(about)), px=int(seconds * 1000))
         except self._connection.errors:
@@ -187,7 +189,7 @@ class WorkerLink:
 
 
 class TrainerLink:
-    """The trainer's end of a stream, the only reader.
+    """The trainer's access to a stream: the only receiver.
 
     :param connection: the connection to Redis
     :param run: the run's id
@@ -195,9 +197,9 @@ class TrainerLink:
     :param agent: the name of the agent; empty if the run has one agent
 
     :ivar state: the instructions to the workers
-    :ivar trouble: the last error of Redis; empty if Redis answered the last time
-    :ivar is_superseded: True if another trainer now leads the run
-    :ivar times_restored: how often the trainer has written all its keys; the first time is the start
+    :ivar trouble: the last error of Redis; empty if Redis has answered the last command
+    :ivar is_superseded: True if another trainer has taken over the run
+    :ivar times_restored: number of times that the trainer has written all its keys, including the start
     """
 
     def __init__(self, connection: Connection, run: str, ledger: Ledger, agent: str = ""):
@@ -234,10 +236,11 @@ class TrainerLink:
         return bool(self._entries)
 
     def next(self) -> tuple[bytes, Chunk] | None:
-        """The next chunk in the order of its sender; None if the fetched messages do not contain it. Duplicates are
-        acknowledged; invalid messages and chunks after a gap are dropped.
+        """Return the next chunk, in the order of its sender. Duplicates are acknowledged. Invalid messages and chunks
+        after a gap are dropped.
 
-        :return: the id of its entry, for ``acknowledge``, and the chunk
+        :return: the id of the entry, for ``acknowledge``, and the chunk; None if the fetched messages contain no next
+            chunk
         """
         while self._entries:
             entry, fields = self._entries.popleft()
@@ -257,14 +260,14 @@ class TrainerLink:
         return None
 
     def acknowledge(self, entry: bytes, chunk: Chunk, is_stored: bool) -> None:
-        """Record that a chunk was stored, or was discarded. The next ``push`` sends the receipt."""
+        """Record that a chunk was stored or discarded. The next ``push`` sends the receipt."""
         stored, discarded = (chunk.steps, 0) if is_stored else (0, chunk.steps)
         self.ledger.settle(chunk.sender, chunk.number, stored, discarded)
         self._receipts.append((entry, chunk.sender))
 
     def _ask_again(self) -> None:
-        """Ask all workers to send unacknowledged chunks again, at most once per push."""
-        # One request serves all gaps: after a lost chunk, every later chunk of its sender is a gap too.
+        """Ask all workers to send their unacknowledged chunks again, at most once per push."""
+        # One request is enough: after a lost chunk, each later chunk of its sender also counts as a gap.
         if not self._has_asked:
             self._has_asked = True
             self.say(resend=self.state.resend + 1)
@@ -272,15 +275,16 @@ class TrainerLink:
     # Redis
 
     def push_soon(self) -> None:
-        """Push if no fetched chunks are left, or if the last push was 10 ms ago. One push then acknowledges all chunks
-        that arrived together, unless learning from each chunk takes long."""
+        """Push if no fetched chunks are left, or if the last push was 10 ms ago or earlier. So one push usually
+        acknowledges all chunks that arrived together.
+        """
         if not self._entries or time.monotonic() >= self._push_at:
             self.push()
 
     def push(self, reads: bool = True) -> bool:
-        """Send receipts and changes of the state, and fetch chunks if no fetched ones are left, in one round trip.
+        """Send receipts and changes of the state. If no fetched chunks are left, fetch chunks in the same request.
 
-        :param reads: fetch chunks
+        :param reads: False to fetch no chunks
         :return: False if Redis cannot be used now
         """
         self._push_at = time.monotonic() + _SECONDS_OF_A_RECEIPT
@@ -295,47 +299,52 @@ class TrainerLink:
         return True
 
     def push_if_due(self) -> None:
-        """Push if the last push was 10 ms ago. So this stream also receives chunks while other streams have some."""
+        """Push if the last push was 10 ms ago or earlier. So this stream is also served while other streams have
+        chunks.
+        """
         if time.monotonic() >= self._push_at:
             self.push()
 
     def wait(self) -> None:
-        """Fetch chunks. If there are none, wait up to 50 ms for one."""
+        """Fetch chunks. If there are none, wait up to 50 ms for a chunk."""
         wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:
-        """Note that Redis cannot be used or has lost its data. Undecided chunks will be fetched again."""
+        """Record that Redis cannot be used or has lost its data. Fetched chunks without a receipt will be fetched
+        again.
+        """
         if not self.trouble:
             self._lost_at = time.monotonic()
         self.trouble = reason_of(error)
-        # Entries that were fetched but not acknowledged stay pending in the group, so they are read again from the
-        # group's start; if Redis was emptied, the workers send them again.
+        # Entries that were fetched but not acknowledged stay pending in Redis' group and are read again. If Redis has
+        # lost its data, the workers send them again.
         self._is_group_due = self._reads_pending = True
         self._entries.clear()
 
     @property
     def seconds_lost(self) -> float:
-        """Seconds since Redis stopped answering; 0 while it answers."""
+        """The number of seconds since Redis stopped answering; 0 if Redis answers."""
         return time.monotonic() - self._lost_at if self.trouble else 0.0
 
     def _put_everything_back(self) -> None:
         client, keys = self._connection.client, self._keys
-        # A value of another type under one of these keys would make each push fail.
+        # Delete values of another type under these keys, because each push would fail.
         for key, kind in ((keys.experience, b"stream"), (keys.taken, b"hash")):
             if client.type(key) not in (kind, b"none"):
                 client.unlink(key)
         try:
-            # From the start of the stream: workers may have sent chunks before the group existed.
+            # Read from the start of the stream, because workers may have sent chunks before the group existed.
             client.xgroup_create(keys.experience, keys.GROUP, id="0", mkstream=True)
         except self._connection.response_error as error:
             if "BUSYGROUP" not in str(error):
                 raise
         self._is_group_due = False
-        # Redis may have lost chunks that workers believe to be sent.
+        # Ask for all chunks, because Redis may have lost chunks that were sent.
         self.say(resend=self.state.resend + 1)
         self.times_restored += 1
-        # All receipts are replaced by the ledger's. If the ledger is from a checkpoint, Redis may hold receipts for
-        # later chunks, which this trainer does not have. Workers send these chunks again if they still hold them.
+        # Replace all receipts with the receipts of the ledger. If the ledger comes from a checkpoint, Redis may have
+        # receipts for later chunks, which this trainer does not have. Workers send these chunks again if they have
+        # them.
         pipeline = client.pipeline(transaction=True)
         pipeline.delete(keys.taken)
         if self.ledger.accounts:
@@ -343,8 +352,8 @@ class TrainerLink:
         pipeline.execute()
 
     def _push(self, reads: bool) -> None:
-        # One transaction: a chunk leaves the stream exactly when its number is recorded as taken. Otherwise a crash in
-        # between could lose a chunk or make it count twice.
+        # One transaction removes a chunk from the stream and records its number as taken. Without it, a crash in
+        # between could lose a chunk or count it twice.
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=True)
         receipts, changed = list(self._receipts), dict(self._changed)
         if receipts:
@@ -362,7 +371,7 @@ class TrainerLink:
             self._read(pipeline, position)
         answers = pipeline.execute()
         self._has_asked = False
-        # Receipts are removed only after they were sent: after an error, the next push sends them again.
+        # Receipts are removed after they were sent, so that the next push sends them again after an error.
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:
@@ -371,7 +380,7 @@ class TrainerLink:
             self._take_entries(position, answers[-1])
 
     def _read(self, client: Any, position: str) -> Any:
-        """Queue a command that fetches entries. :param client: the pipeline"""
+        """Add a command that fetches entries to a pipeline. :param client: the pipeline"""
         keys = self._keys
         return client.xreadgroup(keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE)
 
@@ -379,7 +388,8 @@ class TrainerLink:
         entries = answer[0][1] if answer else []
         if position == "0":
             self._reads_pending = bool(entries)
-        # A pending entry without fields was deleted from the stream; acknowledge it, or it is read again for ever.
+        # A pending entry without fields was deleted from the stream. Without a receipt, it would be read again for
+        # ever.
         gone = [entry for entry, fields in entries if fields is None]
         self._receipts += [(entry, None) for entry in gone]
         self._entries.extend((entry, fields) for entry, fields in entries if fields is not None)
@@ -387,14 +397,14 @@ class TrainerLink:
     # Other trainers and workers
 
     def last_incarnation(self) -> int:
-        """The incarnation in Redis; 0 if Redis holds no state of the run."""
+        """The incarnation in Redis; 0 if Redis has no state of the run."""
         state = self._state_in_redis()
         return 0 if state is None else state.incarnation
 
     def look_for_others(self) -> None:
-        """Set ``is_superseded`` if another trainer leads the run."""
-        # A live trainer changes its state continuously. One odd state could be a leftover, so two different ones of
-        # the same incarnation are needed.
+        """Set ``is_superseded`` if another trainer has taken over the run."""
+        # A running trainer changes its state continuously. A single other state could be old, so two different states
+        # of the same incarnation are needed.
         found = self._state_in_redis()
         if found is None or found.incarnation <= self.state.incarnation:
             return
@@ -419,21 +429,21 @@ class TrainerLink:
         return {name: report for name, report in read.items() if report is not None}
 
     def forget_run(self, seconds: int) -> None:
-        """Delete the run from Redis after ``seconds``. Until then workers can still read that the run is over."""
+        """Delete the run from Redis after ``seconds``. Until then, workers can read that the run is over."""
         client, keys = self._connection.client, self._keys
         with contextlib.suppress(*self._connection.errors):
-            # Emptied, not deleted: a late worker would create the stream again, without an expiry.
+            # The stream is emptied, not deleted: a late worker would create it again, and it would never expire.
             client.xtrim(keys.experience, maxlen=0, approximate=False)
             for key in (keys.experience, keys.state, keys.taken):
                 client.expire(key, seconds)
 
 
 def wait_for_chunks(links: Sequence[TrainerLink]) -> None:
-    """Fetch chunks of several streams. If there are none, wait up to 50 ms for one.
+    """Fetch chunks of several streams. If there are none, wait up to 50 ms for a chunk.
 
-    :param links: the trainer's ends of all streams of one run; they share a connection
+    :param links: the trainer's receivers of all streams of one run; they share a connection
     """
-    # A stream in trouble is restored by its next push; a read would fail before that.
+    # After an error, the next push must restore a stream before it can be read.
     if any(link.trouble or link._is_group_due for link in links):
         return
     connection, by_key = links[0]._connection, {link._keys.experience.encode(): link for link in links}

@@ -1,8 +1,8 @@
-"""Encoding of chunks of experience: a small header and one raw buffer for each column.
+"""Encoding of chunks of experience: a small header, and one buffer of raw bytes for each column.
 
-The header has path, type and shape of each column. The buffers contain the columns' bytes as they are in memory, so
-no column is copied into a document. Frames that observations share are sent once. Decoding cannot run code: only
-numbers, texts, lists and dicts are read.
+The header has the path, type and shape of each column. The buffers contain the bytes of the columns as they are in
+memory. Frames that observations share are sent once. Decoding cannot run code: it reads only numbers, texts, lists and
+dicts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rl_coach.utilities.sound_values import NUMBERS, is_count, is_finite, is_tex
 from rl_coach.utils import CoachError
 
 MOST_BYTES, MOST_ROWS = 64 << 20, 100_000
-"""Limits of a chunk. A larger chunk is refused."""
+"""The limits of a chunk, in bytes and rows. A larger chunk is refused."""
 UNREADABLE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError,
     msgpack.UnpackException,
 )  # fmt: skip
-"""Errors of reading a malformed document. Code that catches them must not have changed anything before."""
+"""Errors that a malformed document can cause. Code that catches these errors must not have changed anything before."""
 _MOST_STACKED_BYTES = 16 * MOST_BYTES
 _DTYPE = re.compile(r"[<|][biuf][1248]")
 _GROUPS = ("state", "next_state", "frames", "info", "absent")
@@ -34,18 +34,18 @@ _HEADER = b"header"
 _ARRAY = 1  # msgpack's extension type of an array
 _MOST_DIMENSIONS = 8
 PolicyName = tuple[int, int]
-"""Name of a policy: the incarnation of its trainer, and its version in that incarnation."""
+"""The name of a policy: the incarnation (number of the start) of the trainer, and the version in this incarnation."""
 
 
 @dataclass
 class Chunk:
-    """Steps of a worker, in order.
+    """Consecutive steps of a worker, for one message.
 
     :param run: the run's id
-    :param sender: the worker and its start: a restarted worker is a new sender
-    :param number: the number among the sender's chunks, from 1
+    :param sender: the name of the worker and of its start; a restarted worker is a new sender
+    :param number: the number of the chunk, counted from 1 for each sender
     :param first: the number of the sender's oldest unacknowledged chunk
-    :param policy: the name of the policy that played
+    :param policy: the name of the policy that acted
     :param updates: number of the trainer's updates when it published that policy
     :param steps: number of environment steps
     :param episode_lengths: the number of rows in each episode that has ended
@@ -68,7 +68,7 @@ class Chunk:
 class ChunkError(CoachError):
     """Error for a message that is not a valid chunk of this run.
 
-    :param reason: one or two words; refused messages are counted by reason
+    :param reason: the reason in one or two words. Refused messages are counted by reason
     """
 
     def __init__(self, reason: str, message: str):
@@ -77,14 +77,14 @@ class ChunkError(CoachError):
 
 
 class EncodedChunk:
-    """Encoded chunk that can be sent several times; only ``first`` changes.
+    """An encoded chunk. It can be sent several times; only ``first`` changes.
 
-    :raises ChunkError: ``decode`` would refuse the chunk: it is too large, or has NaN or infinite numbers
+    :raises ChunkError: if ``decode`` would refuse the chunk, because it is too large or has NaN or infinite numbers
 
     :ivar number: number of the chunk
     :ivar steps: number of environment steps
-    :ivar played: number of steps, of episodes that ended, and of segments that are stored as episodes
-    :ivar size: bytes of all columns
+    :ivar played: number of steps, of ended episodes, and of segments, by ``PlayUnit``
+    :ivar size: number of bytes of all columns
     """
 
     def __init__(self, chunk: Chunk):
@@ -94,7 +94,7 @@ class EncodedChunk:
             PlayUnit.EPISODES: len(chunk.about.get("reports", ())),
             PlayUnit.SEGMENTS: len(chunk.episode_lengths),
         }
-        # Encoded once, at construction, because a chunk may be sent several times.
+        # Encoded here and not in fields(), because a chunk may be sent several times.
         described, buffers = [], []
         rows = 0 if chunk.columns is None else chunk.columns.size
         for path, array, details in _flat(chunk.columns):
@@ -111,22 +111,23 @@ class EncodedChunk:
         _require_size(self.size, rows)
 
     def fields(self, first: int) -> dict[bytes, Any]:
-        """The fields of the entry in the stream. :param first: number of the sender's oldest unacknowledged chunk"""
+        """The fields of an entry in the stream. :param first: the number of the sender's oldest unacknowledged chunk"""
         return {_HEADER: pack({**self._header, "first": first}), **self._buffers}
 
 
 def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
-    """The chunk in an entry of the stream.
+    """Decode the chunk in an entry of the stream.
 
     :param run: the id of the reader's run
-    :raises ChunkError: the entry is not a chunk, belongs to another run, is too large, or has NaN or infinite numbers
+    :raises ChunkError: if the entry is not a chunk, belongs to another run, is too large, or has NaN or infinite
+        numbers
     """
-    # The size is checked before unpacking: a chunk must not exhaust the trainer's memory.
+    # The size is checked first, because unpacking a very large chunk could exhaust the trainer's memory.
     _require_size(sum(map(len, fields.values())))
     try:
         header = unpack(fields[_HEADER])
         if header["run"] != run:
-            raise ChunkError("another run", f"of run '{str(header['run'])[:40]}'")
+            raise ChunkError("another run", f"the chunk is of run '{str(header['run'])[:40]}'")
         return _chunk(header, fields)
     except ChunkError:
         raise
@@ -142,7 +143,9 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
     if not is_text(sender) or not isinstance(about, dict):
         raise ChunkError("garbage", "no sender")
     if not (1 <= first <= number and 1 <= steps <= MOST_ROWS and len(lengths) <= MOST_ROWS):
-        raise ChunkError("garbage", f"number {number}, first {first}, {steps} steps, {len(lengths)} episodes")
+        raise ChunkError(
+            "garbage", f"wrong numbers: number {number}, first {first}, {steps} steps, {len(lengths)} episodes"
+        )
     columns = _columns(header["columns"], fields)
     policy = (incarnation, version)
     return Chunk(header["run"], sender, number, first, policy, updates, steps, lengths, columns, about)
@@ -150,16 +153,16 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
 
 def _count(value: Any) -> int:
     if not is_count(value):
-        raise ChunkError("garbage", f"{str(value)[:40]!r} is no count")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not a whole number from 0 on")
     return value
 
 
 def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any] | None:
-    """The entries of a document of plain data, if all of them are valid.
+    """Read the entries of a document of plain data, and check them.
 
-    :param document: the packed document, from any writer; None if it does not exist
-    :param checks: for each entry, by name, a function that returns True for a valid value
-    :return: None if the document does not exist, has other entries, or a value is not valid
+    :param document: the packed document, which any process may have written; None if it does not exist
+    :param checks: by the name of each entry, a function that returns True for a valid value
+    :return: the entries by name; None if the document does not exist, has other entries, or has an invalid value
     """
     if document is None:
         return None
@@ -172,8 +175,9 @@ def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], b
 
 
 def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
-    """Each array of a batch: its path, the array and details. The details of a column of stacked frames are the axis
-    and the name of the frames; other arrays have none."""
+    """The arrays of a batch, each with its path and details. The details of a column of stacked frames are the axis and
+    the name of the frames. Other arrays have no details.
+    """
     if columns is None:
         return
     frames: dict[int, str] = {}
@@ -182,11 +186,12 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             if not isinstance(column, FrameStacks):
                 yield f"{kind}/{name}", column, ()
                 continue
-            # State and next state share one array of frames. It is sent once, and both refer to it by name.
+            # State and next state share one array of frames. This array is sent once, and both refer to it by its name.
             if id(column.frames) not in frames:
                 frames[id(column.frames)] = name
                 yield f"frames/{name}", column.frames, ()
-            # Unsigned and narrow: two bytes for most chunks, and no negative index that NumPy would accept.
+            # Unsigned, because NumPy would accept a negative index; narrow, because two bytes are enough for most
+            # chunks.
             narrow = np.uint16 if len(column.frames) < 1 << 16 else np.uint32
             yield f"{kind}/{name}", column.indices.astype(narrow), (column.axis, frames[id(column.frames)])
     for name, array in (
@@ -199,7 +204,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
         yield "no_return", np.ma.getmaskarray(columns.return_column), ()
     for name, column in columns.info_columns.items():
         if column.dtype.kind not in NUMBERS:
-            continue  # texts and other objects stay with the worker: the wire carries numbers only
+            continue  # texts and other objects are not sent, only numbers
         yield f"info/{name}", np.ma.getdata(column), ()
         if isinstance(column, np.ma.MaskedArray):
             yield f"absent/{name}", np.asarray(np.ma.getmaskarray(column).reshape(len(column), -1).all(axis=1)), ()
@@ -207,7 +212,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
 
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     if not isinstance(described, list):
-        raise ChunkError("garbage", "no list of columns")
+        raise ChunkError("garbage", "the header has no list of columns")
     if not described:
         return None
     arrays = {
@@ -245,9 +250,10 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
 
 
 def _require_size(size: int, rows: int = 0) -> None:
-    """
-    :param size: bytes
-    :raises ChunkError: the chunk is larger than the limits
+    """Check the size of a chunk.
+
+    :param size: number of bytes
+    :raises ChunkError: if the chunk is larger than the limits
     """
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
@@ -256,51 +262,53 @@ def _require_size(size: int, rows: int = 0) -> None:
 
 
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:
-    """
-    :raises ChunkError: no column has that path, or the column has another number of rows, NaN or infinite numbers
+    """Check a column of a chunk.
+
+    :raises ChunkError: if no column has that path, or the column has another number of rows, NaN or infinite numbers
     """
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
         raise ChunkError("garbage", f"there is no column '{path[:40]}'")
     if not array.ndim or (kind != "frames" and len(array) != rows):
         raise ChunkError("garbage", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
-    # NaN is allowed in two places: unknown returns, and an environment's info.
+    # NaN is only allowed in returns (unknown) and in an environment's info.
     if kind not in ("return", "info") and not is_finite(array):
-        raise ChunkError("garbage", f"column '{path[:40]}' has numbers that nothing can be learned from")
+        raise ChunkError("garbage", f"column '{path[:40]}' has NaN or infinite numbers")
 
 
 def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None, name: str) -> FrameStacks:
     frames = arrays[f"frames/{name}"]
     if indices.ndim != 2 or indices.dtype.kind != "u" or not len(frames) or indices.max(initial=0) >= len(frames):
-        raise ChunkError("garbage", f"observation '{name}' refers to frames that are not there")
+        raise ChunkError("garbage", f"observation '{name}' refers to missing frames")
     if axis is None and indices.shape[1] != 1:
         raise ChunkError("garbage", f"observation '{name}' has several frames and no axis")
     if axis is not None and not (type(axis) is int and -frames.ndim <= axis < frames.ndim):
         raise ChunkError("garbage", f"observation '{name}' has no axis {axis}")
-    # An index has two bytes and stands for a whole frame: a small chunk could expand to very many bytes.
+    # An index of two bytes stands for a whole frame, so a small chunk could expand to very many bytes.
     if indices.size * (frames.nbytes // len(frames)) > _MOST_STACKED_BYTES:
         raise ChunkError("too large", f"{indices.size:,} frames of observation '{name}'")
     return FrameStacks(frames, indices.astype(np.int64), axis)
 
 
 def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
-    # Only numbers: NumPy would read the bytes of objects as pointers. No negative sizes: reshape would infer -1.
+    # Only numbers, because NumPy would read the bytes of objects as pointers. No negative sizes, because reshape would
+    # replace -1 with a computed size.
     if not _DTYPE.fullmatch(dtype) or len(shape) > _MOST_DIMENSIONS or not all(map(is_count, shape)):
-        raise ChunkError("garbage", f"a column of {str(dtype)[:40]} {str(shape)[:40]}")
+        raise ChunkError("garbage", f"a column has the type {str(dtype)[:40]} and the shape {str(shape)[:40]}")
     return np.frombuffer(buffer, dtype).reshape(shape)
 
 
 def pack(document: Any) -> bytes:
-    """Plain data and arrays as bytes."""
+    """Encode plain data and arrays as bytes."""
     return msgpack.packb(document, default=_as_extension)
 
 
 def unpack(document: bytes) -> Any:
-    """The values in a document of ``pack``.
+    """Decode a document of ``pack``.
 
-    :raises ValueError: the document is malformed
+    :raises ValueError: if the document is malformed
     """
-    # Without strict_map_key=False, msgpack refuses dicts with numbers as keys.
+    # strict_map_key=False, because msgpack would refuse dicts with numbers as keys.
     try:
         return msgpack.unpackb(document, ext_hook=_from_extension, strict_map_key=False)
     except msgpack.UnpackException as error:
@@ -317,6 +325,6 @@ def _as_extension(value: Any) -> Any:
 
 def _from_extension(code: int, content: bytes) -> np.ndarray:
     if code != _ARRAY:
-        raise ValueError(f"an extension of type {code}")
+        raise ValueError(f"the extension type {code} is unknown")
     dtype, shape, buffer = msgpack.unpackb(content)
     return _array(dtype, shape, buffer)

@@ -1,4 +1,4 @@
-"""Replay memory that knows where episodes begin and end."""
+"""A replay memory of whole episodes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
     """Parameters of episodic replay.
 
     :ivar max_size: largest number of transitions, or of episodes
-    :ivar n_step: number of rewards in a return; -1 sums all rewards up to the end of the episode
-    :ivar train_to_eval_ratio: share of a data set to train on; the rest is for evaluation. 1 trains on all
+    :ivar n_step: number of rewards in a return; -1 for all rewards up to the end of the episode
+    :ivar train_to_eval_ratio: share of the transitions of a data set for training; the rest is for evaluation. With 1,
+        all are for training
     """
 
     constraints = {
@@ -54,20 +55,21 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
 
 
 class EpisodicExperienceReplay(Memory):
-    """Memory of whole episodes, oldest first. The last one may be incomplete. Only complete episodes are sampled. After
-    a split into training and evaluation, only episodes of the training set are sampled.
+    """A memory of whole episodes, oldest first. The last episode may be incomplete (open). Only complete episodes are
+    sampled. After a split into training and evaluation set, only episodes of the training set are sampled.
 
     When an episode becomes complete, the discounted return of each transition is computed.
 
-    :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, including the incomplete one. When
-        the memory is full, the oldest episodes are removed. 0 sets no limit. A single episode that is larger loses its
-        oldest transitions.
-    :param n_step: number of rewards in a return; -1 sums all rewards up to the end of the episode
-    :param train_to_eval_ratio: share of the transitions to train on in batch reinforcement learning. The other episodes
-        are for evaluation. 1 trains on all.
-    :ivar discount: discount for the returns of episodes that are stored as single transitions; an ``Episode`` has its
+    :param max_size: ``(MemoryGranularity, number)``, the largest number of transitions or of episodes, including the
+        open episode. When the memory is full, the oldest episodes are removed. 0 means no limit. If a single episode is
+        larger, its oldest transitions are removed.
+    :param n_step: number of rewards in a return; -1 for all rewards up to the end of the episode
+    :param train_to_eval_ratio: share of the transitions for training, in batch reinforcement learning. The other
+        episodes are for evaluation. With 1, all are for training.
+    :ivar discount: discount for the returns of episodes that are stored as single transitions. An ``Episode`` has its
         own discount
-    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, for episodes that are stored as single transitions
+    :ivar bootstrap_total_return_from_old_policy: the same as in ``Episode``, for episodes that are stored as single
+        transitions
     """
 
     keeps_columns = True
@@ -91,7 +93,8 @@ class EpisodicExperienceReplay(Memory):
         self.evaluation_dataset_as_episodes: list[Episode] | None = None
         self.evaluation_dataset_as_transitions: list[Transition] | None = None
         self.last_training_set_episode_id: int | None = None
-        self._num_training: int | None = None  # number of transitions to train on; None before a split, or for all
+        # number of training transitions; None before a split, or if all are for training
+        self._num_training: int | None = None
         self._max_episodes = number if granularity == MemoryGranularity.Episodes else 0
         is_limited = granularity == MemoryGranularity.Transitions and number > 0
         self._store = TransitionStore(number if is_limited else None, self._drop_oldest)
@@ -101,7 +104,7 @@ class EpisodicExperienceReplay(Memory):
     # Counting
 
     def length(self, lock: bool = False) -> int:
-        """The number of stored episodes. An open episode counts if it has a transition."""
+        """The number of stored episodes. An open episode is counted if it has a transition."""
         return len(self._lengths) + (self._num_open() > 0)
 
     def _num_open(self) -> int:
@@ -116,14 +119,14 @@ class EpisodicExperienceReplay(Memory):
         return self._num_complete
 
     def episode_lengths(self) -> np.ndarray:
-        """[E] the lengths of the complete episodes, oldest first."""
+        """[E], the lengths of the complete episodes, oldest first."""
         return np.fromiter(self._lengths, dtype=np.int64, count=len(self._lengths))
 
     def episodes_around(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The positions of the first and the last step of the complete episodes that contain some transitions.
+        """Find the complete episodes that contain given transitions.
 
-        :param positions: [N] of the transitions; 0 is the oldest
-        :return: [N] each
+        :param positions: [N], the positions of the transitions; 0 is the oldest
+        :return: the positions of the first and of the last step of these episodes, [N] each
         """
         starts = self._starts()
         episodes = starts.searchsorted(positions, "right") - 1
@@ -135,7 +138,7 @@ class EpisodicExperienceReplay(Memory):
     # Storing
 
     def store(self, transition: Transition) -> None:
-        """Store one transition of the open episode; ``game_over`` closes it."""
+        """Store one transition of the open episode. A transition with ``game_over`` completes the episode."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(transition)
@@ -145,8 +148,9 @@ class EpisodicExperienceReplay(Memory):
         self._enforce_max_episodes()
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
-        """Store a complete episode. An open episode is closed first. If the transitions have no returns, they are
-        computed with the episode's discount and number of steps."""
+        """Store a complete episode. An open episode is closed before. If the transitions have no returns, the returns
+        are computed with the episode's discount and ``n_step``.
+        """
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(episode)
@@ -173,7 +177,7 @@ class EpisodicExperienceReplay(Memory):
         return episode
 
     def close_last_episode(self, lock: bool = True) -> None:
-        """Declare the open episode complete. Without an open episode, nothing happens."""
+        """Complete the open episode. Without an open episode, this has no effect."""
         self.assert_not_frozen()
         self._close(self.discount, self.n_step, self.bootstrap_total_return_from_old_policy)
 
@@ -198,8 +202,9 @@ class EpisodicExperienceReplay(Memory):
         store.put_returns(rows, returns)
 
     def compute_returns(self, discount: float, n_step: int) -> None:
-        """Compute the returns of all complete episodes again, because a file has the returns of another discount.
-        Transitions of several steps keep their returns."""
+        """Compute the returns of all complete episodes again, for example after loading a file with the returns of
+        another discount. Transitions of several steps keep their returns.
+        """
         if self._store.n_steps is not None or not self._lengths or self._store.rewards.values.ndim > 1:
             return
         starts = self._starts()
@@ -228,14 +233,14 @@ class EpisodicExperienceReplay(Memory):
     # Sampling
 
     def sample(self, size: int, is_consecutive_transitions: bool = False) -> Batch:
-        """``size`` transitions of complete episodes, drawn with replacement.
+        """Draw ``size`` transitions of complete episodes with replacement.
 
-        :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode. They are the
-            transitions in a window of ``size`` steps. The window is drawn uniformly from all windows that cover at
-            least one step of an episode. A window across the start or the end of an episode returns fewer transitions.
-            So each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in
-            short episodes and near their ends.
-        :raises CoachError: no episode is complete
+        :param is_consecutive_transitions: True to draw up to ``size`` consecutive transitions of one episode: the
+            transitions in a window of ``size`` steps. The window is drawn uniformly from all windows that contain at
+            least one step of an episode. A window across the start or the end of an episode gives fewer transitions. So
+            each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in short
+            episodes and near the ends of episodes.
+        :raises CoachError: if no episode is complete
         """
         count = self._num_sampled()
         if is_consecutive_transitions:
@@ -245,21 +250,22 @@ class EpisodicExperienceReplay(Memory):
         return self._store.batch(self._store.rows(positions))
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
-        """``count`` sequences of ``length`` transitions from complete episodes, each after ``burn_in`` transitions.
+        """Draw ``count`` sequences of ``length`` transitions from complete episodes. Each sequence begins after
+        ``burn_in`` transitions of the same episode.
 
-        Each episode is cut into sequences from its first transition on. Sequences do not overlap, and the last one of
+        Each episode is cut into sequences from its first transition on. Sequences do not overlap. The last sequence of
         an episode may be shorter. All S sequences are equally likely, so each transition has the probability 1 / S in
-        one draw. R2D2's sequences of 80 steps overlap by 40, and the first 40 are the burn-in, so it also learns from
-        each step once (Kapturowski et al. 2019, sections 2.3 and 3).
+        one draw. In R2D2, sequences of 80 steps overlap by 40, and the first 40 steps are the burn-in: so each step is
+        also learned from once (Kapturowski et al. 2019, sections 2.3 and 3).
 
-        The first sequence of an episode has no earlier transitions: copies of its first transition fill the burn-in.
-        Copies of the last transition fill a sequence that is cut by the end of the episode.
+        The first sequence of an episode has no burn-in: copies of its first transition replace the burn-in. A sequence
+        that is shorter is filled with copies of its last transition.
 
         :param burn_in: number of transitions before each sequence, up to ``length``
-        :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence
-            itself, but not for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the
-            start of an episode. ``info['transition_serial']`` is the number of the transition for ``replace_info``
-        :raises CoachError: no episode is complete
+        :return: ``count * (burn_in + length)`` rows. ``info['is_learned']`` is True for rows of the sequence itself,
+            and False for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the start
+            of an episode. ``info['transition_serial']`` is the number of the transition, for ``replace_info``
+        :raises CoachError: if no episode is complete
         """
         self._num_sampled()
         lengths = self._sampled_lengths()
@@ -278,15 +284,16 @@ class EpisodicExperienceReplay(Memory):
         return self._store.batch(self._store.rows(positions.ravel()), info)
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
-        """Replace one info value of some transitions. Transitions that the memory has removed are left out.
+        """Replace one info value of some transitions. Transitions that the memory has removed are ignored.
 
-        :param serials: [N], numbers of ``sample_sequences``; the next transition of an episode has the next number
+        :param serials: [N], numbers from ``info['transition_serial']`` of ``sample_sequences``. The next transition of
+            an episode has the next number
         :param values: [N, ...]
         """
         self._store.replace_info(name, serials, values)
 
     def _num_sampled(self) -> int:
-        """The number of transitions to sample from."""
+        """The number of transitions that can be sampled."""
         if not self._lengths:
             raise CoachError(
                 f"cannot sample: none of {self.length()} episodes with {self._store.length} transitions is complete"
@@ -294,7 +301,9 @@ class EpisodicExperienceReplay(Memory):
         if self._num_training is None:
             return self._num_complete
         if not self._num_training:
-            raise CoachError(f"cannot sample: all {len(self._lengths)} episodes are for evaluation")
+            raise CoachError(
+                f"cannot sample: all {len(self._lengths)} episodes are for evaluation; raise memory.train_to_eval_ratio"
+            )
         return self._num_training
 
     def _sampled_lengths(self) -> np.ndarray:
@@ -303,7 +312,7 @@ class EpisodicExperienceReplay(Memory):
 
     def _draw_consecutive(self, size: int) -> np.ndarray:
         lengths = self._sampled_lengths()
-        places = lengths + size - 1  # possible first steps of a window; some are before the episode
+        places = lengths + size - 1  # number of possible first steps of a window; some are before the episode
         ends = np.cumsum(places)
         place = int(uniform_rows(self.rng, int(ends[-1]), 1)[0])
         episode = int(ends.searchsorted(place, "right"))
@@ -312,8 +321,9 @@ class EpisodicExperienceReplay(Memory):
         return self._starts()[episode] + steps
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Batches of ``size`` with all transitions of the training episodes, each once, in random order. The last batch
-        may be smaller."""
+        """Yield batches of ``size`` transitions until each transition of the training episodes was used once, in random
+        order. The last batch may be smaller.
+        """
         order = self.rng.permutation(self.num_training_transitions())
         for start in range(0, len(order), size):
             yield self._store.batch_at(order[start : start + size])
@@ -321,7 +331,7 @@ class EpisodicExperienceReplay(Memory):
     # Training and evaluation sets
 
     def get_last_training_set_episode_id(self) -> int | None:
-        """The index of the last episode to train on; None before the split."""
+        """The index of the last training episode; None before the split."""
         return self.last_training_set_episode_id
 
     def num_training_transitions(self) -> int:
@@ -342,10 +352,10 @@ class EpisodicExperienceReplay(Memory):
             self._num_training = int(self._starts()[min(last + 1, len(self._lengths))])
 
     def prepare_evaluation_dataset(self) -> None:
-        """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions`` to the episodes after the
-        training episodes.
+        """Set the attributes ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions`` to the
+        episodes after the training episodes.
 
-        :raises CoachError: no episode is left for evaluation
+        :raises CoachError: if no episode is left for evaluation
         """
         self._split_training_and_evaluation_sets()
         first = (self.last_training_set_episode_id or 0) + 1
@@ -360,7 +370,9 @@ class EpisodicExperienceReplay(Memory):
     # Reading
 
     def get_episode(self, episode_index: int, lock: bool = True) -> Episode | None:
-        """The episode at an index, oldest first; None if the index is out of range. -1 is the newest, open or not."""
+        """The episode at an index, oldest first. None if the index is out of range. -1 is the newest episode, complete
+        or open.
+        """
         if not -self.length() <= episode_index < self.length():
             return None
         index = episode_index % self.length()
@@ -386,22 +398,24 @@ class EpisodicExperienceReplay(Memory):
         return self.get_all_complete_episodes_from_to(0, self.num_complete_episodes())
 
     def get_all_complete_episodes_from_to(self, start_episode_id: int, end_episode_id: int) -> list[Episode]:
-        """The complete episodes from ``start_episode_id`` up to, but without, ``end_episode_id``."""
+        """The complete episodes from ``start_episode_id`` up to, not including, ``end_episode_id``."""
         indices = range(self.num_complete_episodes())[start_episode_id:end_episode_id]
         return [self._episode(index, is_complete=True) for index in indices]
 
     def get_all_complete_episodes_transitions(self) -> Batch:
-        """The transitions of the complete episodes in order; ``episode_lengths`` has the number in each episode."""
+        """The transitions of the complete episodes, in order. ``episode_lengths`` gives the number of transitions in
+        each episode.
+        """
         return self._store.batch_at(np.arange(self._num_complete))
 
     def newest_transitions(self, count: int) -> Batch:
-        """The newest ``count`` transitions of complete episodes in order, or all of them if there are fewer."""
+        """The newest ``count`` transitions of complete episodes, in order. If there are fewer, all of them."""
         return self.transitions_at(np.arange(max(0, self._num_complete - count), self._num_complete))
 
     def get_episode_for_transition(self, transition: Transition) -> tuple[int, Episode]:
-        """The first complete episode with an equal transition: its index, and the episode.
+        """Find the first complete episode with an equal transition. Return its index and the episode.
 
-        :raises CoachError: no complete episode has an equal transition
+        :raises CoachError: if no complete episode has an equal transition
         """
         for index in range(len(self._lengths)):
             episode = self._episode(index, is_complete=True)
@@ -410,9 +424,9 @@ class EpisodicExperienceReplay(Memory):
         raise CoachError("no complete episode in the memory has this transition")
 
     def verify_last_episode_is_closed(self) -> None:
-        """:raises CoachError: an episode is open"""
+        """Check that no episode is open. :raises CoachError: if an episode is open"""
         if self._num_open():
-            raise CoachError("the last episode in the memory is still open; close_last_episode() completes it")
+            raise CoachError("the last episode in the memory is not complete: call close_last_episode()")
 
     # Changing
 
@@ -438,7 +452,7 @@ class EpisodicExperienceReplay(Memory):
             self._store.drop_first(self._num_open())
 
     def remove_last_episode(self, lock: bool = True) -> None:
-        """Remove the newest episode, the open one if there is one."""
+        """Remove the newest episode, also if it is open."""
         self.assert_not_frozen()
         length = self._num_open()
         if length == 0 and self._lengths:
@@ -460,10 +474,10 @@ class EpisodicExperienceReplay(Memory):
     # Files
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
-        """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes it.
+        """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes the format.
 
-        :param input_filter: filter for raw episodes; its statistics are computed over all of them. None filters nothing
-        :raises CoachError: the file cannot be read or is malformed
+        :param input_filter: filter for raw episodes; its statistics are computed over all of them. None for no filter
+        :raises CoachError: if the file cannot be read or is malformed
         """
         read, is_raw = read_csv_episodes(csv_dataset)
         episodes: list[Any] = [episode.transitions for episode in read]
@@ -480,29 +494,33 @@ class EpisodicExperienceReplay(Memory):
             self.store_episode(episode)
         if num_read > self._store.length:
             held = self._store.length
-            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions; the newest {held} fit", stacklevel=2)
+            warnings.warn(
+                f"'{csv_dataset.filepath}' has {num_read} transitions, but only the newest {held} fit into the memory",
+                stacklevel=2,
+            )
 
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the episodes to one ``.npz`` file of columns.
 
-        :raises CoachError: the file cannot be written
+        :raises CoachError: if the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the episodes from a file of ``save``.
+        """Store the episodes of a file that ``save`` has written.
 
-        :raises CoachError: the file cannot be read or contains something else
+        :raises CoachError: if the file cannot be read or contains something else
         """
         saved, lengths = read_saved(file_path)
         chunk = saved.chunk()
         self._store.check(chunk)
         self.close_last_episode()
-        self._extend(chunk, lengths)  # not store_episode: the file already contains the copies of hindsight
+        # not store_episode, because the file already contains the relabelled copies of hindsight replay
+        self._extend(chunk, lengths)
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the episodes of a file that Coach's ``save`` pickled; see ``read_pickled_transitions``."""
+        """Store the episodes of a file that Coach 1 pickled; see ``read_pickled_episodes``."""
         for transitions in read_pickled_episodes(file_path):
             self.store_episode(self._as_episode(transitions))
 

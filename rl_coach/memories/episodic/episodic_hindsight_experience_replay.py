@@ -22,7 +22,7 @@ _GOAL = "desired_goal"
 
 
 class HindsightGoalSelectionMethod(Enum):
-    """Source of the goals for copies (section 4.5)."""
+    """The source of the goals for relabelled copies (section 4.5)."""
 
     Future = 0
     Final = 1
@@ -31,7 +31,7 @@ class HindsightGoalSelectionMethod(Enum):
 
 
 class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParameters):
-    """Parameters of hindsight replay. All three must be set.
+    """Parameters of hindsight replay. All three attributes must be set.
 
     :ivar hindsight_transitions_per_regular_transition: number of relabelled copies of each transition
     :ivar hindsight_goal_selection_method: source of the copies' goals
@@ -53,27 +53,28 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
 
 
 class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
-    """Memory of episodes that adds copies of transitions with other goals: goals that were reached.
+    """A memory of episodes that adds relabelled copies of transitions: copies with goals that were really reached.
 
-    A copy has another ``desired_goal`` in state and next state, and the reward of ``goals_space`` for this goal. It
-    ends (``game_over`` and ``terminated``) if it reaches the goal. The goal is a goal that a next state reached:
+    A copy has another ``desired_goal`` in state and next state, and the reward of ``goals_space`` for this goal. It has
+    ``game_over`` and ``terminated`` if it reaches the goal. The new goal is the goal that one of these next states
+    reaches:
 
-    - *Future*: the next state of this transition or of a later one in the episode
+    - *Future*: the next state of this transition or of a later transition of the episode
     - *Final*: the next state of the last transition of the episode
     - *Episode*: any next state of the episode
     - *Random*: any next state in the memory
 
-    With *Future*, the last transition gets no copy, as in Coach: an episode of 10 transitions with 4 copies of each is
-    stored as 46 transitions. Copies belong to the same episode as the originals, and have no return.
+    With *Future*, the last transition gets no copy, as in Coach 1: an episode of 10 transitions with 4 copies of each
+    is stored as 46 transitions. Copies belong to the same episode as the originals, and have no return.
 
-    :param max_size: ``(MemoryGranularity, number)``, copies included
+    :param max_size: ``(MemoryGranularity, number)``; copies are counted
     :param hindsight_transitions_per_regular_transition: number of copies of a transition; 0 makes no copies
     :param hindsight_goal_selection_method: source of the copies' goals
     :param goals_space: defines the goal that a state reaches, and the reward for it
     """
 
     relabels = True
-    samples_sequences = False  # the recurrent state belongs to the original goal, not to a copy's goal
+    samples_sequences = False  # because the recurrent state belongs to the original goal, not to the goal of a copy
     max_n_step = 1  # copies have the reward of a single step
 
     def __init__(
@@ -97,14 +98,14 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self.needed_observations = (_GOAL, goals_space.goal_name)
 
     def store(self, transition: Transition) -> None:
-        """:raises CoachError: always, because hindsight needs whole episodes"""
-        raise CoachError(f"{type(self).__name__} stores whole episodes only (store_episode)")
+        """Refuse single transitions. :raises CoachError: always, because hindsight replay needs whole episodes"""
+        raise CoachError(f"{type(self).__name__} stores only whole episodes: call store_episode")
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode and its relabelled copies.
 
-        :raises CoachError: a state has no ``desired_goal``, or the goal has another shape than the goals that states
-            reach, or the copies do not fit into the memory
+        :raises CoachError: if a state has no ``desired_goal``, if this goal has another shape than the goals that
+            states reach, or if the copies do not fit into the memory
         """
         for transition in episode.transitions:
             self._check_goal(transition.state or {}, transition.next_state or {})
@@ -118,7 +119,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         super().check_columns(chunk, episode_lengths)
         ends = episode_ends(chunk, episode_lengths)
         if len(chunk) and (not len(ends) or ends[-1] < len(chunk)):
-            raise CoachError(f"{type(self).__name__} stores whole episodes only, but the chunk's last one is open")
+            raise CoachError(f"{type(self).__name__} stores only whole episodes, but the chunk's last episode is open")
         if len(chunk):
             self._check_goal(*_first_states(chunk))
             self._check_room(len(self._copied(int(np.diff(ends, prepend=0).max()))))
@@ -140,7 +141,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
             raise CoachError(f"{copies} relabelled transitions of one episode do not fit into memory.max_size ({size})")
 
     def _copied(self, length: int) -> np.ndarray:
-        """[C] for each copy, the index of its original in an episode of ``length`` transitions."""
+        """[C], the index of the original of each copy, in an episode of ``length`` transitions."""
         has_future = self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Future
         sources = np.arange(length - 1 if has_future and length else length)
         return np.repeat(sources, self.hindsight_transitions_per_regular_transition)
@@ -149,7 +150,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         goals = self._goals(transitions, copied)
         outcomes = [self._outcome(goal, transitions[index]) for goal, index in zip(goals, copied.tolist())]
         rewards, are_reached = zip(*outcomes)
-        # The copies join the last episode. If it fills the memory alone, it loses its oldest transitions.
+        # The copies become a part of the last episode. If it is too large for the memory, it loses its oldest
+        # transitions.
         self._reopen_last_episode()
         self._store.make_room(len(copied))
         first = self._store.length - len(transitions)
@@ -162,7 +164,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self._num_complete -= self._lengths.pop()
 
     def _close_again(self) -> None:
-        """Close the reopened episode. The added transitions get no return."""
+        """Complete the reopened episode. The added transitions get no return."""
         self._lengths.append(self._num_open())
         self._num_complete = self._store.length
 
@@ -174,7 +176,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         store.put_returns(rows, None)
 
     def _sample_goal(self, episode_transitions: list[Transition], transition_index: int) -> np.ndarray:
-        """A goal for a copy of a transition. A subclass may override the choice.
+        """Choose a goal for a copy of a transition. A subclass may override this method.
 
         :param episode_transitions: the transitions of the episode, in order
         :param transition_index: the index of the transition
@@ -182,7 +184,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         return self._draw_goals(episode_transitions, np.asarray([transition_index]))[0]
 
     def _goals(self, transitions: list[Transition], copied: np.ndarray) -> np.ndarray:
-        """[C, ...] a goal for each copy of the transitions at indices ``copied`` [C]."""
+        """[C, ...], a goal for each copy. :param copied: [C], the index of the original of each copy"""
         if OVERRIDES.is_replaced(self, "_goals"):
             chosen = np.asarray([self._sample_goal(transitions, index) for index in copied.tolist()])
             return chosen.reshape(-1, *np.shape(transitions[0].state[_GOAL]))  # type: ignore[index]
@@ -193,7 +195,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         if method == HindsightGoalSelectionMethod.Random:
             reached = self._reached_anywhere(len(copied))
         else:
-            # Coach reads the state of the following transition instead of the next state; the results are the same.
+            # Coach 1 reads the state of the following transition instead of the next state; the results are the same.
             states: list[Any] = [*(t.state for t in transitions[1:]), transitions[-1].next_state]
             reached_here = np.asarray([self.goals_space.goal_from_state(state) for state in states])
             reached = reached_here[self._indices_of_goals(copied, length)]
@@ -217,7 +219,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
 
 
 def _first_states(chunk: Batch) -> list[dict[str, np.ndarray]]:
-    """The first state and next state of a chunk."""
+    """The state and the next state of the first transition of a chunk."""
     return [
         {name: np.asarray(column[:1])[0] for name, column in columns.items()}
         for columns in (chunk.state_columns, chunk.next_state_columns)

@@ -1,4 +1,4 @@
-"""Hindsight for the upper levels of a hierarchy (Levy et al. 2019, hierarchical actor-critic)."""
+"""Hindsight replay for the upper levels of a hierarchy (Levy et al. 2019, hierarchical actor-critic)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
 from rl_coach.utils import CoachError
 
 PENALTY = "penalty"
-"""Name in a transition's info: the penalty for a subgoal that the level below was tested on and missed, otherwise 0."""
+"""Key in a transition's info. The value is the penalty if the level below was tested and missed the subgoal, otherwise
+0.
+"""
 
 
 class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperienceReplayParameters):
-    """Parameters of hindsight replay for an upper level. Its actions are goals for the level below."""
+    """Parameters of hindsight replay for an upper level of a hierarchy. The actions of this level are goals for the
+    level below.
+    """
 
     path = "rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay:EpisodicHRLHindsightExperienceReplay"
 
 
 class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
-    """Hindsight replay for an upper level of a hierarchy. Its actions are goals for the level below.
+    """Hindsight replay for an upper level of a hierarchy. The actions of this level are goals for the level below.
 
     Each action is replaced by the goal that the level below reached (hindsight action transitions, section 4.2.1).
     This level then learns as if the levels below were already optimal. The goals of this level are relabelled as in
     ``EpisodicHindsightExperienceReplay``.
 
     If the level below was tested on a subgoal and missed it, the transition's info has a ``penalty`` below 0. This
-    transition is stored once more, with its original action, the penalty as reward, and terminated (subgoal testing
-    transitions, section 4.2.3). The level thus learns to set goals that the level below can reach in time.
+    transition is stored a second time, with the original action, with the penalty as reward, and as terminated (subgoal
+    testing transitions, section 4.2.3). So this level learns to set goals that the level below can reach in time.
     """
 
     stores_goals_as_actions = True
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
-        """Store a complete episode with the reached subgoals as actions. The argument ``episode`` is not changed.
+        """Store a complete episode with the reached subgoals as actions. ``episode`` itself does not change.
 
-        :raises CoachError: an action has another shape than the goals that states reach
+        :raises CoachError: if an action has another shape than the goals that states reach
         """
         with_reached_actions = copy.copy(episode)
         with_reached_actions.transitions = [self._with_reached_action(t) for t in episode.transitions]

@@ -7,13 +7,13 @@ from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 
 
 class SingleEpisodeBufferParameters(MemoryParameters):
-    """Parameters of a memory of the newest episode. There is nothing to set."""
+    """Parameters of a memory of the newest episode. There are no parameters to set."""
 
     path = "rl_coach.memories.episodic.single_episode_buffer:SingleEpisodeBuffer"
 
 
 class SingleEpisodeBuffer(EpisodicExperienceReplay):
-    """Memory of the newest episode only. The first transition of the next episode removes it."""
+    """A memory of the newest episode only. The first transition of the next episode removes the old episode."""
 
     def __init__(self) -> None:
         super().__init__(max_size=(MemoryGranularity.Episodes, 1))

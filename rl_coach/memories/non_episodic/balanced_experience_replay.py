@@ -1,4 +1,4 @@
-"""Replay memory with the same number of transitions of each class in a batch."""
+"""A replay memory that samples the same number of transitions of each class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     """Parameters of balanced replay.
 
     :ivar num_classes: number of classes, at least 2
-    :ivar state_key_with_the_class_index: name of the observation with the transition's class, 0 to ``num_classes - 1``
+    :ivar state_key_with_the_class_index: name of the observation that contains the transition's class, a number from 0
+        to ``num_classes - 1``
     """
 
     constraints = {"num_classes": whole(2)}
@@ -32,7 +33,7 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
 
 
 class _SerialQueue:
-    """Queue of serial numbers (first in, first out) with access by position."""
+    """A queue of serial numbers (first in, first out) with access by position."""
 
     def __init__(self) -> None:
         self._serials = np.empty(64, dtype=np.int64)
@@ -53,7 +54,7 @@ class _SerialQueue:
         self._end += count
 
     def drop(self, serial: int) -> None:
-        """Remove a serial number if it is the first."""
+        """Remove a serial number if it is the first in the queue."""
         if len(self) and self._serials[self._start] == serial:
             self._start += 1
 
@@ -62,13 +63,14 @@ class _SerialQueue:
 
 
 class BalancedExperienceReplay(ExperienceReplay):
-    """Memory of transitions of several classes. Each class is sampled equally often, even if it has few transitions.
+    """A memory of transitions of several classes. Each class is sampled equally often, even if it has few transitions.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; when it is full, the oldest
-        are removed
-    :param allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
+    :param max_size: ``(MemoryGranularity.Transitions, number)`` for all classes together. A full memory removes its
+        oldest transitions
+    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
     :param num_classes: number of classes, at least 2
-    :param state_key_with_the_class_index: name of the observation with the transition's class, 0 to ``num_classes - 1``
+    :param state_key_with_the_class_index: name of the observation that contains the transition's class, a number from 0
+        to ``num_classes - 1``
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def store(self, transition: Transition, lock: bool = True) -> None:
         """Store one transition.
 
-        :raises CoachError: the state has no class, or a class that does not exist
+        :raises CoachError: if the state has no class, or a class that does not exist
         """
         class_index = self._class_of(transition.state or {})
         super().store(transition)
@@ -126,7 +128,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         return column.states.values
 
     def _drop_oldest(self, count: int) -> None:
-        # A chunk enters the queues after it is stored, so its transitions may not be in them yet.
+        # The transitions of a chunk are added to the queues after they are stored, so they may not be in a queue yet.
         self._queues[int(self._classes()[self._store.rows(0)].item())].drop(self._store.first_serial)
         self._store.drop_first(1)
 
@@ -135,7 +137,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         self._queue_from(self._store.first_serial)
 
     def _queue_from(self, serial: int) -> None:
-        """Add the transitions from a serial number on to the queues of their classes."""
+        """Add all transitions from a serial number on to the queues of their classes."""
         store = self._store
         serials = np.arange(serial, store.first_serial + store.length)
         if not len(serials):
@@ -146,13 +148,13 @@ class BalancedExperienceReplay(ExperienceReplay):
 
     @property
     def draws_many_batches(self) -> bool:
-        """False: a sample lists one class after the other, so a part of it is not balanced."""
+        """False, because a sample contains one class after the other, so a part of a sample is not balanced."""
         return False
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions: ``size // num_classes`` of each class, and the remainder from random classes.
+        """Sample ``size`` transitions: ``size // num_classes`` of each class, and the remainder from random classes.
 
-        :raises CoachError: a class has no transitions or, if duplicates are not allowed, too few
+        :raises CoachError: if a class has no transitions or, if duplicates are not allowed, too few
         """
         counts = np.full(self.num_classes, size // self.num_classes)
         counts[self.rng.permutation(self.num_classes)[: size % self.num_classes]] += 1

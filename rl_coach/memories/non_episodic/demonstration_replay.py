@@ -22,12 +22,13 @@ class DemonstrationReplayParameters(MemoryParameters):
     """Parameters of prioritized replay with demonstrations. The defaults are the paper's.
 
     :ivar max_size: largest number of the agent's own transitions; demonstrations are not counted
-    :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps
-    :ivar epsilon: added to the errors of the agent's own transitions
-    :ivar demonstration_epsilon: added to the errors of demonstrations; the larger it is, the more often they are
-        sampled
-    :ivar n_step: largest number of following rewards in a batch, for each transition
+    :ivar alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
+    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
+        which advances by one with each sample
+    :ivar epsilon: number added to the errors of the agent's own transitions
+    :ivar demonstration_epsilon: number added to the errors of demonstrations. With a larger number, demonstrations are
+        sampled more often
+    :ivar n_step: largest number of rewards, from each transition on, that a batch contains
     """
 
     constraints = {
@@ -53,26 +54,26 @@ class DemonstrationReplayParameters(MemoryParameters):
 
 
 class DemonstrationReplay(PrioritizedExperienceReplay):
-    """Prioritized replay of two parts: demonstrations, which are never removed, and the agent's newest transitions.
-    Both parts share one sum of priorities, so one sample draws from both.
+    """A prioritized replay memory with two parts: demonstrations, which are never removed, and the agent's newest
+    transitions. A sample draws from both parts in proportion to the priorities.
 
-    Agents store whole episodes, so the rows of an episode follow each other. A batch can therefore contain the steps
-    after each transition:
+    Agents store whole episodes, so a batch can also contain the steps after each transition:
 
-    - ``info('is_demonstration')`` [B] float32: 1 for a demonstration
-    - ``info('ahead/rewards')`` [B, n]: this reward and the next ones, 0 after the end of the episode
+    - ``info('is_demonstration')`` [B] float32: 1 for a demonstration, else 0
+    - ``info('ahead/rewards')`` [B, n]: the reward of this step and of the next steps, 0 after the end of the episode
     - ``info('ahead/steps')`` [B]: the number of these rewards
-    - ``info('ahead/terminated')`` [B] bool: the last of these steps terminated the episode
+    - ``info('ahead/terminated')`` [B] bool: True if the last of these steps terminated the episode
     - ``info('ahead/state/NAME')`` [B, ...]: the observation after the last of these steps
 
-    ``info('idx')`` is below 0 for a demonstration.
+    ``info('idx')`` is negative for a demonstration.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)`` of the agent's own transitions
-    :param alpha: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: 0 does not correct the bias of priorities, 1 corrects it fully; None is ``ConstantSchedule(0.6)``
-    :param epsilon: added to the errors of the agent's own transitions
-    :param demonstration_epsilon: added to the errors of demonstrations
-    :param n_step: n, the largest number of rewards ahead
+    :param max_size: ``(MemoryGranularity.Transitions, number)``, the largest number of the agent's own transitions
+    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
+    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. None is
+        ``ConstantSchedule(0.6)``
+    :param epsilon: number added to the errors of the agent's own transitions
+    :param demonstration_epsilon: number added to the errors of demonstrations
+    :param n_step: n, the largest number of rewards in ``info('ahead/rewards')``
     """
 
     stores_episodes = True
@@ -105,7 +106,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         return self._kept.length()
 
     def keep_as_demonstrations(self) -> None:
-        """Turn all stored transitions into demonstrations. Earlier demonstrations stay."""
+        """Turn all stored transitions into demonstrations, in addition to earlier demonstrations."""
         if not self._store.length:
             return
         both = TransitionStore(capacity=None)
@@ -123,14 +124,16 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         return super().num_transitions() + self.num_demonstrations
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions, one from each of ``size`` equal segments of the sum of all priorities.
+        """Sample ``size`` transitions. The sum of all priorities is divided into ``size`` equal segments, and one
+        transition is drawn from each.
 
-        :raises CoachError: the memory is empty
+        :raises CoachError: if the memory is empty
         """
         if not self.length():
             self._refuse_sampling(size)
         kept, own = self._kept._sums.total_value(), self._sums.total_value()
-        points = (self.rng.random(size) + np.arange(size)) / size * (kept + own)  # they ascend
+        # the numbers are sorted in ascending order
+        points = (self.rng.random(size) + np.arange(size)) / size * (kept + own)
         split = int(np.searchsorted(points, kept)) if own else size
         smallest = min(self._kept._minimum.value(), self._minimum.value())
         parts: list[Batch] = []
@@ -168,7 +171,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
 
 def _ahead(store: TransitionStore, rows: np.ndarray, n_step: int) -> dict[str, np.ndarray]:
-    """Info columns with the ``n_step`` steps from each of the rows [B] on, by name: rewards, number, end, state."""
+    """The info columns ``ahead/...`` by name, for the ``n_step`` steps from each of the rows [B] on."""
     positions = (rows - store.first_serial) % store.capacity
     window = positions[:, None] + np.arange(n_step)  # [B, n]
     at = store.rows(np.minimum(window, store.length - 1))

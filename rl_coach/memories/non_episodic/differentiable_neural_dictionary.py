@@ -19,9 +19,9 @@ FILE = "dictionary.npz"
 
 
 def _faiss() -> ModuleType:
-    """The package ``faiss``.
+    """Import the package ``faiss``.
 
-    :raises CoachError: the package is not installed
+    :raises CoachError: if the package is not installed
     """
     try:
         import faiss
@@ -33,12 +33,12 @@ def _faiss() -> ModuleType:
 
 
 def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -> Any:
-    """[B], the mean of values, weighted by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
+    """[B], the mean of values with the weights 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
 
     :param ops: array operations, of a framework or NumPy
     :param embeddings: h, [B, F]
-    :param keys: h_i, [B, k, F]
-    :param values: [B, k]
+    :param keys: h_i, the k nearest keys of each embedding, [B, k, F]
+    :param values: the values of these keys, [B, k]
     """
     kernel = 1.0 / (ops.sum(ops.square(embeddings[:, None, :] - keys), axis=-1) + delta)
     return ops.sum(kernel * values, axis=-1) / ops.sum(kernel, axis=-1)
@@ -62,14 +62,14 @@ def gradients_of_squared_errors(
 
 
 class NearestKeys:
-    """Search for the nearest vectors in a set that changes a few vectors at a time.
+    """Finds the nearest vectors in a set of vectors. The set may change by a few vectors at a time.
 
-    A search compares all vectors if there are at most ``EXHAUSTIVE``. A larger set is stored in lists around centres,
-    and a search reads only the lists of the nearest centres (as ``IndexIVFFlat`` of faiss). The centres are computed
-    again whenever the number of vectors has doubled. The result depends only on the calls, and a saved index continues
-    exactly.
+    If there are at most ``EXHAUSTIVE`` vectors, a search compares all of them. A larger set is divided into lists
+    around centres, and a search reads only the lists of the nearest centres (``IndexIVFFlat`` of faiss). The centres
+    are computed again when the number of vectors has doubled. The results depend only on the calls, and a restored
+    index continues exactly.
 
-    :param keys: [capacity, width] float32; the caller writes to this array
+    :param keys: [capacity, width] float32, the array of the vectors. The caller writes to this array
     """
 
     EXHAUSTIVE = 10000
@@ -82,7 +82,7 @@ class NearestKeys:
         self._size_at_training = 0
 
     def changed(self, rows: np.ndarray, size: int) -> None:
-        """Update the index for rows [B] that were written. Some may be new. :param size: number of rows in use"""
+        """Update the index after rows [B] were written. :param size: number of rows in use, including new rows"""
         if size > max(self.EXHAUSTIVE, 2 * self._size_at_training):
             self._train(size)
         elif self._index is not None:
@@ -99,14 +99,17 @@ class NearestKeys:
         self._size_at_training = size
 
     def nearest(self, queries: np.ndarray, k: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The squared distances [B, k] to the nearest rows, nearest first, and these rows [B, k].
+        """Find the k nearest rows of each query. Return the squared distances [B, k], nearest first, and the rows [B,
+        k].
 
         :param queries: [B, width] float32
-        :param k: at most ``size``, the number of rows in use
+        :param k: number of rows, at most ``size``
+        :param size: number of rows in use
         """
         queries = np.ascontiguousarray(queries)
         rows = np.full((len(queries), k), -1) if self._index is None else self._index.search(queries, k)[1]
-        missing = np.flatnonzero((rows < 0).any(axis=1))  # the searched lists had fewer than k rows, or no index exists
+        # compare all rows if there is no index, or if the searched lists had fewer than k rows
+        missing = np.flatnonzero((rows < 0).any(axis=1))
         if missing.size:
             rows[missing] = self._faiss.knn(queries[missing], self._keys[:size], k)[1]
         distances = np.square(self._keys[rows] - queries[:, None]).sum(axis=2)
@@ -126,18 +129,19 @@ class NearestKeys:
 
 
 class AnnoyDictionary:
-    """Keys and values of one action. When it is full, the entries that were looked up least recently are removed.
+    """The keys and values of one action. A full dictionary removes the entries that were not looked up for the longest
+    time.
 
-    The name is from Coach 1.0.1; ``NearestKeys`` finds the neighbours, not the library Annoy.
+    The name comes from Coach 1.0.1. The library Annoy is not used: ``NearestKeys`` finds the neighbours.
 
     :param dict_size: largest number of entries
     :param key_width: F, the size of a key
     :param new_value_shift_coefficient: step size towards a new value of an existing key; 1 replaces the old value
-    :param batch_size: not used; a query finds new entries immediately
-    :param key_error_threshold: largest distance of two keys that count as the same; 0 requires equal keys
-    :param num_neighbors: not used; ``query`` has an argument for it
-    :param override_existing_keys: True changes the value of an existing key, False adds the key a second time
-    :param rebuild_on_every_update: not used; a query finds new entries immediately
+    :param batch_size: ignored, because a query finds new entries immediately
+    :param key_error_threshold: largest distance at which two keys count as equal; 0 requires exactly equal keys
+    :param num_neighbors: ignored, because ``query`` has an argument for this number
+    :param override_existing_keys: True to change the value of an existing key, False to add the key a second time
+    :param rebuild_on_every_update: ignored, because a query finds new entries immediately
     """
 
     def __init__(
@@ -169,12 +173,12 @@ class AnnoyDictionary:
         return self.curr_size >= k
 
     def add(self, keys: Any, values: Any, additional_data: Any = None, force_rebuild_tree: bool = False) -> None:
-        """Add entries. For an existing key, move its value towards the new value. If the entries are more than the
-        dictionary can hold, only the last ones are added.
+        """Add entries. The value of an existing key moves towards the new value. If there are more entries than the
+        dictionary can store, only the last entries are added.
 
         :param keys: [B, F]
         :param values: [B]
-        :param additional_data: [B], any objects; ``query`` returns them
+        :param additional_data: [B], any objects; ``query`` returns these objects
         """
         keys = np.asarray(keys, np.float32).reshape(-1, self.key_dimension)[-self.max_size :]
         values = np.asarray(values, np.float32).reshape(-1)[-self.max_size :]
@@ -211,7 +215,7 @@ class AnnoyDictionary:
         return np.where(distances[:, 0] <= self.key_error_threshold**2, rows[:, 0], -1)
 
     def _free_rows(self, count: int) -> np.ndarray:
-        """[count] rows to write to: first unused rows, then the rows that were looked up least recently."""
+        """[count], rows to write to: first unused rows, then the rows that were not looked up for the longest time."""
         unused = np.arange(self.curr_size, min(self.curr_size + count, self.max_size))
         if len(unused) == count:
             return unused
@@ -219,12 +223,12 @@ class AnnoyDictionary:
         return np.concatenate([unused, oldest[: count - len(unused)]])
 
     def query(self, keys: Any, k: int, touch: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
-        """The nearest entries: keys [B, k, F], values [B, k], their indices [B, k] and their additional data.
+        """Find the nearest entries. Return their keys [B, k, F], values [B, k], indices [B, k] and additional data.
 
         :param keys: [B, F]
         :param k: number of entries for each key
-        :param touch: mark the found entries as used now, so that other entries are removed first
-        :raises CoachError: the dictionary has fewer than k entries
+        :param touch: True if this counts as looking up the found entries, so that other entries are removed first
+        :raises CoachError: if the dictionary has fewer than k entries
         """
         if not self.has_enough_entries(k):
             raise CoachError(f"the dictionary has {self.curr_size} entries, fewer than the {k} requested neighbours")
@@ -245,12 +249,12 @@ class AnnoyDictionary:
         self._index.changed(np.unique(rows), self.curr_size)
 
     def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """[num_embeddings, F] keys, drawn uniformly with replacement."""
+        """[num_embeddings, F], keys drawn uniformly with replacement."""
         rng = np.random.default_rng() if rng is None else rng
         return self.embeddings[rng.integers(self.curr_size, size=num_embeddings)]
 
     def get_state(self) -> dict[str, Any]:
-        """All that an exact continuation needs, as plain data."""
+        """The state for a checkpoint, as plain data."""
         size = self.curr_size
         return {
             "keys": self.embeddings[:size].copy(),
@@ -264,7 +268,7 @@ class AnnoyDictionary:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from ``get_state``.
 
-        :raises CoachError: the keys have another size, or are too many
+        :raises CoachError: if the keys have another size, or there are too many
         """
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
@@ -281,15 +285,15 @@ class AnnoyDictionary:
 
 
 class QDND:
-    """Dictionaries of all actions, one for each.
+    """The dictionaries of all actions, one for each action.
 
     :param dict_size: largest number of entries of each dictionary
     :param key_width: F, the size of a key
-    :param num_actions: A
+    :param num_actions: A, the number of actions
     :param learning_rate: the step size of ``update_keys_and_values``
-    :param return_additional_data: ``query`` also returns the additional data
+    :param return_additional_data: True if ``query`` also returns the additional data
 
-    ``AnnoyDictionary`` describes the other parameters.
+    The other parameters are the same as in ``AnnoyDictionary``.
     """
 
     def __init__(
@@ -330,7 +334,12 @@ class QDND:
         ]
 
     def add(self, embeddings: Any, actions: Any, values: Any, additional_data: Any = None) -> None:
-        """Add entries: keys [B, F], actions [B], values [B] and, if given, additional data [B]."""
+        """Add entries to the dictionaries of their actions.
+
+        :param embeddings: the keys [B, F]
+        :param actions: [B]
+        :param values: [B]
+        :param additional_data: [B], any objects; None for none"""
         embeddings, actions, values = np.asarray(embeddings), np.asarray(actions), np.asarray(values)
         for action, dictionary in enumerate(self.dicts):
             rows = np.flatnonzero(actions == action)
@@ -344,8 +353,11 @@ class QDND:
         return found if self.return_additional_data else found[:3]
 
     def query_each(self, embeddings: np.ndarray, actions: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        """The k nearest entries for each row, from the dictionary of its action: keys [B, k, F], values [B, k],
-        indices [B, k]."""
+        """Find the k nearest entries of each embedding in the dictionary of its action.
+
+        :param embeddings: [B, F]
+        :param actions: [B]
+        :return: keys [B, k, F], values [B, k] and indices [B, k] of the entries"""
         keys = np.empty((len(actions), k, self.key_width), np.float32)
         values, indices = np.empty((len(actions), k), np.float32), np.empty((len(actions), k), np.int64)
         for action in np.unique(actions):
@@ -354,8 +366,9 @@ class QDND:
         return keys, values, indices
 
     def action_values(self, embeddings: np.ndarray, k: int, delta: float, touch: bool = True) -> np.ndarray:
-        """[B, A], the ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action. An action
-        with fewer entries uses all of them; an action without entries has the value 0."""
+        """[B, A], the value of each embedding [B, F] for each action, from the k nearest entries (see ``looked_up``).
+        If an action has fewer entries, all are used. The value of an action without entries is 0.
+        """
         found = np.zeros((len(embeddings), self.num_actions), np.float32)
         for action, dictionary in enumerate(self.dicts):
             neighbours = min(k, dictionary.curr_size)
@@ -369,12 +382,12 @@ class QDND:
         return all(dictionary.has_enough_entries(k) for dictionary in self.dicts)
 
     def update_keys_and_values(self, actions: Any, key_gradients: Any, value_gradients: Any, indices: Any) -> None:
-        """Do one step of gradient descent on keys and values.
+        """Make one step of gradient descent on keys and values.
 
         :param actions: [B]
         :param key_gradients: [B, k, F]
         :param value_gradients: [B, k]
-        :param indices: [B, k], the entries
+        :param indices: [B, k], the indices of the entries
         """
         actions, indices = np.asarray(actions), np.asarray(indices)
         for action in np.unique(actions):
@@ -386,14 +399,14 @@ class QDND:
             )
 
     def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """[num_embeddings, F] keys, the same number from each action."""
+        """[num_embeddings, F], random keys, the same number from each action."""
         shares = np.full(self.num_actions, num_embeddings // self.num_actions)
         shares[: num_embeddings % self.num_actions] += 1
         pairs = zip(self.dicts, shares.tolist())
         return np.concatenate([dictionary.sample_embeddings(share, rng) for dictionary, share in pairs])
 
     def get_state(self) -> dict[str, Any]:
-        """All that an exact continuation needs, as plain data."""
+        """The state for a checkpoint, as plain data."""
         return {str(action): dictionary.get_state() for action, dictionary in enumerate(self.dicts)}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -402,7 +415,7 @@ class QDND:
             dictionary.set_state(state[str(action)])
 
     def save(self, directory: str | os.PathLike) -> None:
-        """Write the dictionary to a directory, for ``load_dnd``."""
+        """Write the dictionaries to a directory, for ``load_dnd``."""
         names = (
             "dict_size", "key_width", "num_actions", "new_value_shift_coefficient", "key_error_threshold",
             "learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys",
@@ -412,7 +425,7 @@ class QDND:
 
 
 def load_dnd(model_dir: str | os.PathLike) -> QDND:
-    """The dictionary that ``QDND.save`` wrote to a directory."""
+    """Load the dictionaries that ``QDND.save`` has written to a directory."""
     found = read_data(pathlib.Path(model_dir) / FILE, "neural dictionary")
     dictionary = QDND(**found["settings"])
     dictionary.set_state(found["state"])

@@ -22,7 +22,8 @@ class ExperienceReplayParameters(MemoryParameters):
     """Parameters of uniform replay.
 
     :ivar max_size: largest number of transitions
-    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once; True samples faster
+    :ivar allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once; sampling is then
+        faster
     """
 
     constraints = {
@@ -40,10 +41,10 @@ class ExperienceReplayParameters(MemoryParameters):
 
 
 class ExperienceReplay(Memory):
-    """Memory of the newest transitions. All have the same probability to be sampled.
+    """A memory of the newest transitions. All of them are sampled with the same probability.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
-    :param allow_duplicates_in_batch_sampling: True samples with replacement, False without
+    :param allow_duplicates_in_batch_sampling: True to sample with replacement, False without
     """
 
     keeps_columns = True
@@ -65,7 +66,7 @@ class ExperienceReplay(Memory):
         return self._store.length
 
     def store(self, transition: Transition, lock: bool = True) -> None:
-        """Store one transition. If the memory is full, the oldest is removed."""
+        """Store one transition. If the memory is full, the oldest transition is removed."""
         if self.frozen:
             self.assert_not_frozen()
         if self.memory_backend is not None:
@@ -81,9 +82,10 @@ class ExperienceReplay(Memory):
         self._store.extend(chunk)
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions.
+        """Sample ``size`` transitions.
 
-        :raises CoachError: the memory is empty or, if duplicates are not allowed, has fewer than ``size``
+        :raises CoachError: if the memory is empty, or has fewer than ``size`` transitions and duplicates are not
+            allowed
         """
         length = self._store.length
         if length == 0 or (size > length and not self.allow_duplicates):
@@ -101,7 +103,9 @@ class ExperienceReplay(Memory):
         )
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Batches of ``size`` with all transitions, each once, in random order. The last batch may be smaller."""
+        """Yield batches of ``size`` transitions until each transition was used once, in random order. The last batch
+        may be smaller.
+        """
         order = self.rng.permutation(self._store.length)
         for start in range(0, len(order), size):
             yield self._store.batch_at(order[start : start + size])
@@ -118,7 +122,9 @@ class ExperienceReplay(Memory):
         return self.get_transition(transition_index)
 
     def remove_transition(self, transition_index: int, lock: bool = True) -> None:
-        """Remove the transition at an index; out of range, do nothing. Only the oldest is quick to remove."""
+        """Remove the transition at an index. An index out of range is ignored. Only the oldest transition can be
+        removed fast.
+        """
         self.assert_not_frozen()
         length = self._store.length
         if -length <= transition_index < length:
@@ -134,20 +140,20 @@ class ExperienceReplay(Memory):
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the transitions to one ``.npz`` file of columns.
 
-        :raises CoachError: the file cannot be written
+        :raises CoachError: if the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions from a file of ``save``. If not all of them fit, the oldest transitions are not stored.
+        """Store the transitions of a file that ``save`` has written. If not all of them fit, the oldest are left out.
 
-        :raises CoachError: the file cannot be read or contains something else
+        :raises CoachError: if the file cannot be read or contains something else
         """
         saved, _ = read_saved(file_path)
         self.store_columns(saved.chunk())
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions of a file that Coach's ``save`` pickled; see ``read_pickled_transitions``."""
+        """Store the transitions of a file that Coach 1 pickled; see ``read_pickled_transitions``."""
         for transition in read_pickled_transitions(file_path):
             self.store(transition)

@@ -18,9 +18,10 @@ from rl_coach.utils import CoachError
 class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     """Parameters of prioritized replay.
 
-    :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps
-    :ivar epsilon: added to the errors; above 0, transitions without error are sampled too
+    :ivar alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
+    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
+        which advances by one with each sample
+    :ivar epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
     """
 
     constraints = {"alpha": number(0), "beta": schedule(number(0)), "epsilon": number(0)}
@@ -37,19 +38,19 @@ _JUST_BELOW_ONE = 1 - 2**-52
 
 
 class SegmentTree:
-    """Tree of values with their sum, minimum or maximum.
+    """A tree of values for fast sums, minima or maxima.
 
-    Each level holds the totals of blocks of 32 values of the level below. The top level is short enough to be summed
-    whole. A million values need three levels; a binary tree needs twenty. Each level takes a few array operations for
-    a whole batch. Totals are always computed from their whole block, so rounding errors do not add up. Changes are
-    passed upwards when a total is needed.
+    Each level contains the totals of blocks of 32 values of the level below. The top level is short enough to compute
+    its total directly. A million values need three levels; a binary tree would need twenty. Each level needs a few
+    array operations for a whole batch. A total is always computed from its whole block, so rounding errors do not
+    accumulate. After changes, totals are only updated when they are needed.
 
     :param size: number of values
-    :param operation: operation of the totals
+    :param operation: the operation of the totals: sum, minimum or maximum
     """
 
     class Operation(Enum):
-        """Operation of the totals. ``identity`` is the value of unused leaves."""
+        """The operation of the totals."""
 
         SUM = "sum"
         MIN = "min"
@@ -57,12 +58,12 @@ class SegmentTree:
 
         @property
         def ufunc(self) -> np.ufunc:
-            """The operation of two values."""
+            """The operation as a NumPy function of two values."""
             return {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.value]
 
         @property
         def identity(self) -> float:
-            """The value that changes no total."""
+            """The value that does not change a total. Unused leaves have this value."""
             return {"sum": 0.0, "min": np.inf, "max": -np.inf}[self.value]
 
     _BLOCK = 32
@@ -74,8 +75,8 @@ class SegmentTree:
         self.operation = operation
         self._is_sum = operation is self.Operation.SUM
         self._reduce = operation.ufunc.reduce
-        # Running sums are a chain of additions. A minimum or maximum compares several values at a time, so its top
-        # level may be longer.
+        # The top level of a minimum or maximum may be longer: NumPy compares several values at a time, but adds the
+        # values of a running sum one after the other.
         self._longest_top = 4096 if self._is_sum else 8192
         self.clear()
 
@@ -85,7 +86,7 @@ class SegmentTree:
         while len(self._levels[-1]) > self._longest_top:
             self._levels.append(self._empty_level(len(self._levels[-1]) // self._BLOCK))
         self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels[:-1]]
-        # The running sums within each block. A sample searches them on its way down.
+        # The running sums within each block, for searching in sample().
         self._running = [np.zeros_like(blocks) for blocks in self._blocks] if self._is_sum else []
         self._data: dict[int, Any] = {}
         self._next_leaf = 0
@@ -106,7 +107,7 @@ class SegmentTree:
         return self._levels[0][: self.size]
 
     def __str__(self) -> str:
-        """The totals of the binary tree over the values, a line for each level, the root first."""
+        """The totals of a binary tree of the values as text, one line for each level, the root first."""
         leaves = 1 << (self.size - 1).bit_length()
         level = np.full(leaves, self.operation.identity)
         level[: self.size] = self.values
@@ -117,16 +118,16 @@ class SegmentTree:
         return "\n".join(reversed(lines)) + "\n"
 
     def add(self, val: float, data: Any = None) -> None:
-        """Write a value and its data to the next leaf. The leaf after the last is the first."""
+        """Write a value and its data to the next leaf. After the last leaf, the first leaf is next."""
         leaf = self._next_leaf
         self.update(leaf, val)
         self._data[leaf] = data
         self._next_leaf = (leaf + 1) % self.size
 
     def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
-        """Change the value of one leaf, or of an array of leaves. If a leaf occurs twice, the last value counts."""
+        """Change the value of one leaf or of several leaves. If a leaf occurs twice, the last value is used."""
         self._levels[0][leaf_idx] = new_val
-        # After many changes all totals are computed again, so single changes need no record.
+        # After many changes, all totals are computed again, so the single changes need not be recorded.
         if self._is_mostly_changed():
             return
         if isinstance(leaf_idx, np.ndarray):
@@ -175,16 +176,16 @@ class SegmentTree:
             self._total = float(self._reduce(self._levels[-1]))
 
     def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The leaves at which the running sum first exceeds a fraction of the total (SUM trees).
+        """Find the leaves at which the running sum first exceeds a fraction of the total. Only for SUM trees.
 
         :param fractions: [B], each from 0 to 1
-        :return: [B] leaves and [B] their values
-        :raises ValueError: all values are zero
+        :return: the leaves [B] and their values [B]
+        :raises ValueError: if all values are zero
         """
         self._pass_upwards()
         if not self._total > 0:
             raise ValueError("all values are zero")
-        # Strictly below the total, so that a fraction of 1 still finds the last value.
+        # Below the total, so that a fraction of 1 finds the last value.
         rests = fractions * (self._total * _JUST_BELOW_ONE)
         leaves = self._top_running.searchsorted(rests, "right")
         values = self._levels[-1].take(leaves)
@@ -206,23 +207,26 @@ class SegmentTree:
         return leaves, values
 
     def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
-        # About once in 1e16, rounding moves a sum past the last value of a block, to an empty leaf.
+        # In about one of 1e16 cases, rounding leads to an unused leaf after the last value of a block.
         empty = values == 0
         leaves[empty] = self._levels[0].argmax()
         values[empty] = self._levels[0].max()
 
     def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
-        """The leaf at which the running sum first exceeds ``val``, its value, and its data from ``add``."""
+        """Find the leaf at which the running sum first exceeds ``val``. Return the leaf, its value, and its data from
+        ``add``.
+        """
         leaves, values = self.sample(np.asarray([val]) / self.total_value())
         leaf = int(leaves[0])
         return leaf, float(values[0]), self._data.get(leaf)
 
 
 class SmallestValue:
-    """Smallest of many values. A few values change at a time.
+    """Finds the smallest of many values. A few values change at a time.
 
-    Large priorities change most often, so the place with the smallest value rarely changes. No search is needed while
-    one place still has this value. A tree would need no search at all, but would take half of the time of an update.
+    The object stores the smallest value, and how many places have this value. It only searches all values when no place
+    has it any more. This is rare, because large priorities change most often. A tree would need no search, but would
+    take half of the time of an update.
 
     :param size: number of values
     """
@@ -232,13 +236,13 @@ class SmallestValue:
         self.clear()
 
     def clear(self) -> None:
-        """Set all values to infinity, which means no value."""
+        """Remove all values: set them to infinity."""
         self._values.fill(np.inf)
         self._smallest = np.inf
-        self._holders = len(self._values)  # a lower bound of the number of places with the smallest value
+        self._holders = len(self._values)  # at least so many places have the smallest value
 
     def update(self, places: int | np.ndarray, values: float | np.ndarray) -> None:
-        """Change one or several values; infinity means no value. If a place occurs twice, the last value counts."""
+        """Change one or several values; infinity means no value. If a place occurs twice, the last value is used."""
         before = self._values[places]
         self._values[places] = values
         if isinstance(places, np.ndarray):
@@ -246,7 +250,7 @@ class SmallestValue:
                 return
             smallest = np.minimum.reduce(values) if isinstance(values, np.ndarray) else values
             if smallest < self._smallest:
-                smallest = self._values.take(places).min()  # a later value for the same place may have replaced it
+                smallest = self._values.take(places).min()  # read again, because a place may occur twice
             lost = np.count_nonzero(before == self._smallest)
         else:
             smallest, lost = values, before == self._smallest
@@ -264,19 +268,19 @@ class SmallestValue:
 
 
 class PrioritizedExperienceReplay(ExperienceReplay):
-    """Memory that samples transitions in proportion to (|error| + epsilon) ** alpha.
+    """A memory that samples transitions in proportion to (|error| + epsilon) ** alpha.
 
-    A new transition gets the highest priority so far, so it is likely to be sampled at least once.
-    ``set_first_priorities`` replaces this priority if the error is known. A batch has two info columns: ``idx`` is the
-    argument for ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the
-    largest weight in the memory.
+    A new transition gets the highest priority so far, so it is likely to be sampled at least once. If its error is
+    known, ``set_first_priorities`` sets the priority instead. A batch has two info columns. ``idx`` is the argument for
+    ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the largest weight
+    in the memory.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
-    :param alpha: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps.
-        None is ``ConstantSchedule(0.4)``
-    :param epsilon: added to the errors; above 0, transitions without error are sampled too
-    :param allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
+    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
+    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
+        which advances by one with each sample. None is ``ConstantSchedule(0.4)``
+    :param epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
+    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
     """
 
     has_priorities = True
@@ -307,7 +311,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     def store(self, transition: Transition, lock: bool = True) -> None:
         super().store(transition)
-        # Its error is unknown: with the largest priority it is sampled soon (Schaul et al. 2016).
+        # The error of the transition is unknown: with the largest priority it is sampled soon (Schaul et al. 2016).
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
@@ -318,21 +322,21 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     def _set_priorities(self, rows: int | np.ndarray, priorities: float | np.ndarray) -> None:
         weighted = priorities**self.alpha
         self._sums.update(rows, weighted)
-        # A transition with priority zero is never sampled, so it must not set the largest weight.
+        # A transition with priority zero is never sampled, so the largest weight must not depend on it.
         self._minimum.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
-        """Set priorities from errors; if an index occurs twice, the last error counts.
+        """Set priorities from errors. If an index occurs twice, the last error is used.
 
-        :param indices: [B] ``info('idx')`` of a sampled batch
+        :param indices: [B], ``info('idx')`` of a sampled batch
         :param error_values: [B], zero or more
-        :raises CoachError: the numbers of errors and indices differ, or an error is negative or not a number
+        :raises CoachError: if the numbers of errors and indices differ, or an error is negative or NaN
         """
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
-            raise CoachError(f"update_priorities got {rows.size} indices and {errors.size} errors")
+            raise CoachError(f"update_priorities got {rows.size} indices, but {errors.size} errors")
         if rows.size and not np.minimum.reduce(errors) >= 0:
-            raise CoachError("update_priorities got an error that is negative or not a number")
+            raise CoachError("update_priorities got an error that is negative or NaN: errors must be at least 0")
         if not rows.size:
             return
         priorities = errors + self.epsilon
@@ -340,21 +344,23 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self._set_priorities(rows, priorities)
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
-        """Set the priorities of the N newest transitions. They replace the highest priority.
+        """Set the priorities of the N newest transitions from their errors. Without this call, they have the highest
+        priority.
 
         :param error_values: [N], zero or more, oldest transition first. If the memory has fewer transitions, the first
             errors are ignored, because their transitions were removed
-        :raises CoachError: an error is negative or not a number
+        :raises CoachError: if an error is negative or NaN
         """
         length = self._store.length
         newest = np.arange(max(0, length - len(error_values)), length)
         self.update_priorities(self._store.rows(newest), error_values[len(error_values) - len(newest) :])
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions, one from each of ``size`` equal segments of the sum of priorities.
+        """Sample ``size`` transitions. The sum of priorities is divided into ``size`` equal segments, and one
+        transition is drawn from each.
 
-        :raises CoachError: the memory is empty, all priorities are zero, or duplicates are not allowed and fewer than
-            ``size`` transitions are stored
+        :raises CoachError: if the memory is empty, all priorities are zero, or duplicates are not allowed and fewer
+            than ``size`` transitions are stored
         """
         if self._store.length == 0 or (size > self._store.length and not self.allow_duplicates):
             self._refuse_sampling(size)
@@ -364,7 +370,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
             raise
         except ValueError:
             raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
-        # N and the sum of priorities also occur in the largest weight, so they cancel out.
+        # N and the sum of priorities cancel out, because they also occur in the largest weight.
         weights = (values / self._minimum.value()) ** -self.beta.current_value
         self.beta.step()
         return self._store.batch(rows, {"idx": rows, "weight": weights.astype(np.float32)})
@@ -379,7 +385,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         return rows, values
 
     def _replace_duplicates(self, rows: np.ndarray) -> np.ndarray:
-        """Replace repeated rows by further draws from the other rows, in proportion to their priorities."""
+        """Replace repeated rows with other rows, drawn in proportion to their priorities."""
         kept = np.unique(rows)
         values: dict[int, float] = {}
         while len(kept) < len(rows):
@@ -389,11 +395,11 @@ class PrioritizedExperienceReplay(ExperienceReplay):
                 break
             more, _ = self._sums.sample(self.rng.random(len(rows) - len(kept)))
             kept = np.union1d(kept, more)
-        # Drawn rows had the value 0 while other rows were drawn. Restore their values.
+        # Restore the values of drawn rows, which were set to 0 to draw other rows.
         for row, value in values.items():
             self._sums.update(row, value)
         if len(kept) < len(rows):
-            raise CoachError(f"only {len(kept)} transitions have a priority above zero, not the {len(rows)} requested")
+            raise CoachError(f"cannot sample {len(rows)} transitions: only {len(kept)} have a priority above zero")
         return kept
 
     def _remove(self, position: int) -> None:

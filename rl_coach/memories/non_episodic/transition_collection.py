@@ -8,7 +8,7 @@ from rl_coach.core_types import Transition
 
 
 class TransitionCollection:
-    """List of a few ``Transition`` objects in the order of their arrival, without a memory."""
+    """A list of a few ``Transition`` objects, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._transitions: list[Transition] = []

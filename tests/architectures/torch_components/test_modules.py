@@ -79,7 +79,7 @@ def test_a_checkpoint_goes_on_exactly():
 @pytest.mark.parametrize(
     ("embedder", "expected"),
     [
-        (ForgetfulParameters(), "'Forgetful' has a Dropout, which an exact resume cannot repeat"),
+        (ForgetfulParameters(), "'Forgetful' has a Dropout, and a resumed run cannot repeat its numbers"),
         (BranchingParameters(), "'Branching' has branches that depend on the values of a tensor"),
     ],
     ids=["random", "branches"],

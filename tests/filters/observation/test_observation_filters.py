@@ -146,7 +146,7 @@ class TestCrop:
     @pytest.mark.parametrize("low, high", [([0, 0, 0], [7, 4, 3]), ([6, 0, 0], [-1, -1, -1]), ([0], [2])])
     def test_limits_outside_the_space_are_refused(self, low, high):
         crop = ObservationCropFilter(np.array(low), np.array(high))
-        with pytest.raises(CoachError, match=r"ObservationCropFilter cannot handle ImageObservationSpace.*; "):
+        with pytest.raises(CoachError, match=r"ObservationCropFilter does not support ImageObservationSpace.*; "):
             crop.validate_input_observation_space(IMAGE)
 
 
@@ -261,7 +261,7 @@ class TestRGBToY:
         assert tuple(ObservationRGBToYFilter().get_filtered_observation_space(space).shape) == (6, 4)
 
     def test_other_spaces_are_refused(self):
-        with pytest.raises(CoachError, match=r"cannot handle VectorObservationSpace\(shape=\(3,\)\): it is not an im"):
+        with pytest.raises(CoachError, match=r"does not support VectorObservationSpace\(shape=\(3,\)\): it is not an"):
             ObservationRGBToYFilter().validate_input_observation_space(VectorObservationSpace(3))
         with pytest.raises(CoachError, match="it has 1 channels, not 3"):
             grey = ImageObservationSpace(np.array([6, 4, 1]), 255)

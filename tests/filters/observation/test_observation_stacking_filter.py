@@ -138,7 +138,7 @@ def test_mistakes():
     for size in (0, 1.5, "4"):
         with pytest.raises(CoachError, match="is not an int of at least 1"):
             ObservationStackingFilter(size)
-    with pytest.raises(CoachError, match="an axis 1 is not possible; choose one from -2 to 0, -1 to put it last"):
+    with pytest.raises(CoachError, match="stacking_axis 1 is not possible; choose one from -2 to 0, -1 to put it last"):
         ObservationStackingFilter(2, 1).validate_input_observation_space(VectorObservationSpace(3))
     ObservationStackingFilter(2, 0).validate_input_observation_space(VectorObservationSpace(3))
 

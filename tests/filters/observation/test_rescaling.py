@@ -133,14 +133,14 @@ def test_channels_on_another_axis(axis):
 
 
 def test_other_spaces_are_refused():
-    with pytest.raises(CoachError, match=r"ToSizeFilter cannot handle Vector.*use the filter on images"):
+    with pytest.raises(CoachError, match=r"ToSizeFilter does not support Vector.*use the filter on images"):
         to_size(4, 4).validate_input_observation_space(VectorObservationSpace(3))
-    with pytest.raises(CoachError, match="it has 3 channels, output_observation_space has 1; use equal numbers"):
+    with pytest.raises(CoachError, match="it has 3 channels, but output_observation_space has 1; use equal numbers"):
         to_size(4, 4, 1).validate_input_observation_space(ImageObservationSpace(np.array([9, 9, 3]), 255))
     with pytest.raises(CoachError, match="it is not an image; use the filter on images or other planar maps only"):
         to_size(4, 4).validate_input_observation_space(TensorObservationSpace((9, 9), 0, 255))
     for space in (VectorObservationSpace(3), TensorObservationSpace((9, 9), 0, 255)):
-        with pytest.raises(CoachError, match="it cannot be the new size; give the space of an image"):
+        with pytest.raises(CoachError, match="output_observation_space must be the space of an image"):
             ObservationRescaleToSizeFilter(space)
 
 

@@ -154,7 +154,7 @@ def test_too_many_rows_are_refused():
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
 def test_what_the_trainer_would_refuse_is_not_encoded(number):
     """Nobody would acknowledge it, so its sender would wait without end."""
-    with pytest.raises(ChunkError, match="column 'reward' has numbers that nothing can be learned from"):
+    with pytest.raises(ChunkError, match="column 'reward' has NaN or infinite numbers"):
         sent(columns(rewards=np.full(ROWS, number)))
     frames = {"observation": np.zeros((ROWS, wire.MOST_BYTES // ROWS), np.uint8)}
     with pytest.raises(ChunkError, match="too large: 64 MB, at most 64 MB"):

@@ -1,4 +1,4 @@
-"""Coach's package of embedders; see ``rl_coach.architectures.embedders``."""
+"""The embedders under Coach 1's import path; see ``rl_coach.architectures.embedders``."""
 
 from rl_coach.architectures.retired import InputEmbedder, retired_names
 

@@ -1,4 +1,4 @@
-"""Coach's package of heads; see ``rl_coach.architectures.heads``."""
+"""The heads under Coach 1's import path; see ``rl_coach.architectures.heads``."""
 
 from rl_coach.architectures.retired import Head, retired_names
 

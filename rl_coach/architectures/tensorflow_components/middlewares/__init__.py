@@ -1,4 +1,4 @@
-"""Coach's package of middlewares; see ``rl_coach.architectures.middlewares``."""
+"""The middlewares under Coach 1's import path; see ``rl_coach.architectures.middlewares``."""
 
 from rl_coach.architectures.retired import Middleware, retired_names
 
