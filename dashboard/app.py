@@ -46,7 +46,7 @@ class _Parser(Parser):
 def arguments(command_line: Sequence[str] | None = None, program: str = "dashboard") -> argparse.Namespace:
     """Read the command line.
 
-    :raises CoachError: an argument is unknown, or has a value that it cannot have
+    :raises CoachError: if an argument is unknown, or has a value that it cannot have
     """
     parser = _Parser(program, "See what Coach's runs do, in a browser.", "")
     parser.add_argument(
@@ -143,7 +143,7 @@ def serve(
     :param allowed: more host names to answer to, in addition to this machine's names
     :param editable: True lets pages name, tag, archive and delete runs
     :param while_process: end when this process has ended and no page is open
-    :raises CoachError: the host is not an address of this machine, or no port is free
+    :raises CoachError: if the host is not an address of this machine, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
     server, port = make_server(store, host, port, allowed)

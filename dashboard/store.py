@@ -633,7 +633,7 @@ class Store:
         :param signals: the needed columns; from large files, and if many files are new, only these are read
         :param told: called after each run with the number of runs read, the number of all runs, and the signals so far;
             an exception of it ends the reading
-        :raises InterruptedError: the store was stopped meanwhile
+        :raises InterruptedError: if the store was stopped meanwhile
         """
         self.let_pages_go_first()
         runs, needed = self.runs, frozenset(signals)

@@ -593,7 +593,7 @@ class AgentParameters(Parameters):
     def path(self) -> str:
         """``"module:Class"`` of the agent.
 
-        :raises CoachError: the parameters do not belong to a concrete agent
+        :raises CoachError: if the parameters do not belong to a concrete agent
         """
         raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
 

@@ -147,7 +147,7 @@ class CheckpointStateFile:
     def read(self) -> SingleCheckpoint | None:
         """The newest checkpoint; None if the file does not exist or names no checkpoint.
 
-        :raises CoachError: the file has another content
+        :raises CoachError: if the file has another content
         """
         name = _name_in(self._path)
         return None if name is None else CheckpointFilenameParser().parse(name)
@@ -255,7 +255,7 @@ def save_checkpoint(
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path
-    :raises OSError: the disk is full, the directory can't be written, or the name exists; earlier files are
+    :raises OSError: if the disk is full, the directory can't be written, or the name exists; earlier files are
         unchanged
     """
     plain, arrays = plain_data.separate(state)
@@ -287,7 +287,7 @@ def save_checkpoint(
 def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a checkpoint's state and manifest. Every byte is checked first.
 
-    :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
+    :raises CoachError: if a file is missing, truncated or changed, or was written by a newer version
     """
     manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
@@ -304,7 +304,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def read_manifest(path: Path) -> dict[str, Any]:
     """A checkpoint's manifest.
 
-    :raises CoachError: the manifest is missing or damaged, or a newer version wrote it
+    :raises CoachError: if the manifest is missing or damaged, or a newer version wrote it
     """
     file = os.path.join(path, MANIFEST_FILE)
     try:
@@ -339,7 +339,7 @@ def _is_within(name: str) -> bool:
 def _name_in(file: Path) -> str | None:
     """The file's content: the name of an entry in the same directory. None if the file does not exist.
 
-    :raises CoachError: the content is not a name
+    :raises CoachError: if the content is not a name
     """
     try:
         name = read_text(file, most_bytes=4096).strip()
@@ -354,7 +354,7 @@ def find_checkpoint(path: Path) -> str:
     """The checkpoint for a path: the path itself, the checkpoint of a file, the newest checkpoint in a directory of
     checkpoints or of an experiment, or the best with ``DIR/best``.
 
-    :raises CoachError: there is no checkpoint
+    :raises CoachError: if there is no checkpoint
     """
     place = pathlib.Path(path).expanduser()
     if place.name == BEST and not os.path.exists(place):

@@ -171,7 +171,7 @@ class CoachInterface(CoachLauncher):
 def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
     """Build a graph and run it.
 
-    :raises CoachError: agent and environment do not fit
+    :raises CoachError: if agent and environment do not fit
     :raises TrainingError: if training itself fails
     """
     graph_manager.create_graph(task_parameters)
@@ -201,8 +201,8 @@ def handle_distributed_coach_tasks(
     :param args: the flags of Coach's command line; ``memory_backend_params`` and ``data_store_params`` are JSON.
         Without ``data_store_params`` policies are stored in the Redis of the memory backend
     :param task_parameters: the task
-    :raises CoachError: the type is unknown, the JSON names an unknown backend or store, or the worker receives no data
-        from the trainer
+    :raises CoachError: if the type is unknown, the JSON names an unknown backend or store, or the worker receives no
+        data from the trainer
     :raises TrainingError: if training itself fails
     """
     from rl_coach.command_line import distribution

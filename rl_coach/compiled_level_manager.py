@@ -127,7 +127,7 @@ class CompiledLevelManager(LevelManager):
         """Act in all copies and learn when due, within the limit ``left``, for about ``_SECONDS_PER_STEP``.
 
         :return: a placeholder for the environment's answer
-        :raises CoachError: a method was replaced after the loop was compiled
+        :raises CoachError: if a method was replaced after the loop was compiled
         """
         self._require_compiled_methods()
         if self.has_one_episode:

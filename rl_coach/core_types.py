@@ -379,7 +379,7 @@ class Transition:
     def n_step_discounted_rewards(self) -> float:
         """The discounted sum of the rewards from this step on, over ``n_step`` steps or up to the end of the episode.
 
-        :raises ValueError: the episode has not ended, so the return is unknown
+        :raises ValueError: if the episode has not ended, so the return is unknown
         """
         if self._n_step_discounted_rewards is None:
             raise ValueError("n_step_discounted_rewards is known only once the episode has ended")

@@ -174,7 +174,7 @@ class CoachLauncher:
         run will write to.
 
         :param arguments: without the program's name; None uses the arguments of this process
-        :raises CoachError: a flag or a value does not exist, or this version does not support the flag
+        :raises CoachError: if a flag or a value does not exist, or this version does not support the flag
         """
         args = parser.parse_args(arguments)
         self._names_framework = bool(args.resume) or "framework" in getattr(parser, "given", {})
@@ -214,7 +214,7 @@ class CoachLauncher:
         exit.
 
         :param text: print only presets that contain the text, in any case
-        :raises CoachError: no preset contains the text
+        :raises CoachError: if no preset contains the text
         """
         list_presets(text)
         sys.exit(DONE)
@@ -227,7 +227,7 @@ class CoachLauncher:
     def get_graph_manager_from_args(self, args: argparse.Namespace) -> GraphManager:
         """The preset's graph manager with the flags applied.
 
-        :raises CoachError: the preset, level, class or parameter does not exist
+        :raises CoachError: if the preset, level, class or parameter does not exist
         """
         from rl_coach.architectures.native_messages import quiet_native_code
         from rl_coach.command_line import graph_changes
@@ -246,7 +246,7 @@ class CoachLauncher:
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph and run it in its own directory.
 
-        :raises CoachError: the input is bad; the new directory is removed
+        :raises CoachError: if the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
         if flag_checks.wants_workers(args):
@@ -299,7 +299,7 @@ class CoachLauncher:
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the run's directory, and give the graph the commands to print at the end.
 
-        :raises CoachError: the directory cannot be written
+        :raises CoachError: if the directory cannot be written
         """
         from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
@@ -325,7 +325,7 @@ class CoachLauncher:
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph, and record how the run was started.
 
-        :raises CoachError: agent and environment do not fit, or the directory cannot be written
+        :raises CoachError: if agent and environment do not fit, or the directory cannot be written
         """
         from rl_coach.utilities.files import refusing_unwritable
 
@@ -378,7 +378,7 @@ class CoachLauncher:
     def start_multi_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Train with several workers, each in its own process.
 
-        :raises CoachError: agent and environment do not fit
+        :raises CoachError: if agent and environment do not fit
         :raises TrainingError: if training itself fails
         """
         from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
@@ -498,7 +498,7 @@ def _with_recorded_arguments(
     """The flags of ``--resume DIR``: the flags of the run in DIR, and the flags given now. With ``--evaluate`` they are
     the flags of a new run.
 
-    :raises CoachError: the run does not exist or belongs to another user, or a flag contradicts its record
+    :raises CoachError: if the run does not exist or belongs to another user, or a flag contradicts its record
     """
     if not args.trust:
         experiment_record.check_owner(args.resume)
@@ -515,7 +515,7 @@ def _with_recorded_arguments(
 
 def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, directory: str) -> None:
     """
-    :raises CoachError: a flag in the record of a run has a value that the command line refuses
+    :raises CoachError: if a flag in the record of a run has a value that the command line refuses
     """
     for action in parser._actions:
         value = stored.get(action.dest)

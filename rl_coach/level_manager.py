@@ -132,7 +132,7 @@ class LevelManager(EnvironmentInterface):
     def build(self, spaces_definition: SpacesDefinition | None = None) -> None:
         """Give the agent its spaces. The agent builds its networks and memory from them.
 
-        :raises CoachError: there are neither spaces nor an environment
+        :raises CoachError: if there are neither spaces nor an environment
         """
         real = self.real_environment
         if spaces_definition is None:

@@ -746,7 +746,7 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     """The experiment's name as a directory name. It never asks the user.
 
     :param default: the name if none is given, for instance the preset's
-    :raises CoachError: the name is not allowed for a directory
+    :raises CoachError: if the name is not allowed for a directory
     """
     name = (initial_experiment_name or default).strip()
     if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
@@ -763,7 +763,7 @@ def get_experiment_path(
 
     :param initial_experiment_path: the directory to use in place of ``experiments``
     :param create_path: create the directory, so that no other run uses it
-    :raises CoachError: it can't be written
+    :raises CoachError: if it can't be written
     """
     global experiment_path
     stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
@@ -777,7 +777,7 @@ def get_experiment_path(
 def remove_experiment_dir() -> None:
     """Delete the last directory of ``get_experiment_path``, with its contents.
 
-    :raises CoachError: there is no such directory
+    :raises CoachError: if there is no such directory
     """
     if experiment_path is None or not os.path.isdir(experiment_path):
         raise CoachError("there is no experiment directory to remove: get_experiment_path creates one")
@@ -802,7 +802,7 @@ def make_free_directory(path: str) -> str:
     """Create a directory that no other run has.
 
     :return: ``path``, or if it exists the first free of ``path-1``, ``path-2``, …
-    :raises CoachError: it can't be written
+    :raises CoachError: if it can't be written
     """
     for candidate in _alternatives(path):
         try:
@@ -850,7 +850,7 @@ def tiled(images: np.ndarray, columns: int) -> np.ndarray:
 def write_picture(path: str, image: np.ndarray) -> None:
     """Write an image [H, W] or [H, W, 3] uint8 in the format of the path's suffix.
 
-    :raises CoachError: imageio is not installed
+    :raises CoachError: if imageio is not installed
     """
     try:
         import imageio.v2
@@ -863,7 +863,7 @@ def open_video(path: str, fps: float) -> Any:
     """A writer of a GIF or MP4, by the path's suffix: ``append_data(image)`` adds one image [H, W, 3] uint8, and
     ``close()`` finishes the file. A GIF repeats without end.
 
-    :raises CoachError: imageio is not installed
+    :raises CoachError: if imageio is not installed
     """
     try:
         import imageio.v2

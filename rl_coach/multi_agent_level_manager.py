@@ -36,7 +36,7 @@ class MultiAgentLevelManager(LevelManager):
     :param self_play: past policies play against an agent; None if an agent plays every player
     :param reward_of: the name of an agent or a player; the episode's reward is the reward of this agent or player. None
         for the sum of all rewards, or in self-play for the learner's
-    :raises CoachError: agents and players do not match
+    :raises CoachError: if agents and players do not match
     """
 
     agent: Players

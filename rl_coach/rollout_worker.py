@@ -276,7 +276,7 @@ class AgentAtWork:
         """Give the experience to the link as a chunk. If the memory stores episodes, only whole episodes are in it.
 
         :param cuts_episode: include the episode in progress; for the trainer the rest is another episode
-        :raises TrainingError: the experience contains values that the trainer would refuse
+        :raises TrainingError: if the experience contains values that the trainer would refuse
         """
         # The trainer sends no receipt for a refused chunk, so the worker would wait for ever.
         if self._agent.watch.source is not None:
@@ -358,8 +358,8 @@ class RolloutWorker:
     def play(self) -> None:
         """Act until the trainer says that the run is over.
 
-        :raises Silence: the trainer has sent nothing for too long
-        :raises TrainingError: the experience cannot be learned from
+        :raises Silence: if the trainer has sent nothing for too long
+        :raises TrainingError: if the experience cannot be learned from
         """
         while True:
             self._stop_if_asked()
@@ -451,7 +451,7 @@ def wait_for(
     :param wait_func: returns True if the condition holds
     :param data_store: updated before each check
     :param timeout: seconds
-    :raises ValueError: the condition did not hold within the time
+    :raises ValueError: if the condition did not hold within the time
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -467,7 +467,7 @@ def wait_for(
 def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
     """Wait for the file in the trainer's checkpoint directory that lets workers begin.
 
-    :raises CoachError: the file did not appear within the time
+    :raises CoachError: if the file did not appear within the time
     """
     file = os.path.join(checkpoint_dir, SyncFiles.TRAINER_READY.value)
     wait_for(lambda: os.path.exists(file), data_store, timeout)
@@ -476,7 +476,7 @@ def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = N
 def wait_for_checkpoint(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
     """Wait until there is a checkpoint in a directory.
 
-    :raises CoachError: no checkpoint appeared within the time
+    :raises CoachError: if no checkpoint appeared within the time
     """
     wait_for(lambda: CheckpointStateReader(checkpoint_dir).get_latest() is not None, data_store, timeout)
 
@@ -611,7 +611,7 @@ class _Stop:
         self._asked = number
 
     def if_asked(self) -> None:
-        """:raises StopAsked: a signal came"""
+        """:raises StopAsked: if a signal came"""
         if self._asked is not None:
             raise StopAsked(self._asked)
 

@@ -73,14 +73,14 @@ def require_values(space: Space, rows: Any, what: str, place: str, first: int = 
     :param what: the name of the rows in messages, such as ``action``
     :param place: the place of the rows, for messages
     :param first: the number of the first row
-    :raises CoachError: a row is not a value of the space; the first such row is named
+    :raises CoachError: if a row is not a value of the space; the first such row is named
     """
     refuse_misfit(first_misfit(space, rows), what, place, first)
 
 
 def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) -> None:
     """
-    :raises CoachError: the misfit is not None; see ``require_values``
+    :raises CoachError: if the misfit is not None; see ``require_values``
     """
     if misfit is not None:
         step = "" if misfit.row is None else f", step {first + misfit.row}"
@@ -149,7 +149,7 @@ def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[in
         or a tuple with a mask for each part
     :param place: name and origin of the masks, for messages
     :param leading: the axes before the axes of one mask, such as [N]
-    :raises CoachError: the masks have the wrong shape, or other numbers than 0 and 1
+    :raises CoachError: if the masks have the wrong shape, or other numbers than 0 and 1
     """
     masks = masks if leading else mask_array(space, masks)
     if (fault := space.fault(masks, leading)) is not None:
@@ -249,7 +249,7 @@ def truth(value: Any, what: str) -> bool:
 
     :param value: a boolean, 0 or 1, or an array with one of these
     :param what: the name of the value, for messages
-    :raises CoachError: it is another value
+    :raises CoachError: if it is another value
     """
     if value is True or value is False:
         return value
@@ -278,7 +278,7 @@ def row(values: Any, number: int, count: int) -> Any:
     :param values: [N, ...], or a dict of columns, or a list with a value for each
     :param number: the number of the row
     :param count: N
-    :raises CoachError: ``values`` does not have N rows
+    :raises CoachError: if ``values`` does not have N rows
     """
     if isinstance(values, Mapping):
         return {name: row(part, number, count) for name, part in values.items()}

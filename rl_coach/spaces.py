@@ -137,7 +137,7 @@ _MOST_NUMBERS = 100_000_000  # of an observation; its bounds alone need 16 bytes
 def check_size(shape: Sequence[int]) -> None:
     """Check that an observation of ``shape`` fits into memory, before any allocation.
 
-    :raises CoachError: the shape has more than 100 million numbers
+    :raises CoachError: if the shape has more than 100 million numbers
     """
     if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
         lengths = " x ".join(str(length) for length in shape)

@@ -40,7 +40,7 @@ class ComponentTest:
         name; ``action_space`` is then a space of RLgraph
     :param build_kwargs: build arguments of a component of RLgraph; they have no effect, because the component has its
         own optimizers
-    :raises CoachError: the framework is not installed, or the part does not fit
+    :raises CoachError: if the framework is not installed, or the part does not fit
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class ComponentTest:
         :param expected_outputs: RLgraph's name of ``expected``
         :param decimals: number of compared digits after the point; for large numbers the precision of 32 bits
         :return: the method's result
-        :raises AssertionError: the result differs
-        :raises CoachError: the method does not exist
+        :raises AssertionError: if the result differs
+        :raises CoachError: if the method does not exist
         """
         name, *arguments = (call,) if isinstance(call, str) else tuple(call)
         if self._is_rlgraph:

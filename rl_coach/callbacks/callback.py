@@ -77,7 +77,7 @@ class RunView:
         the number of copies.
 
         :param n: number of steps, 1 or more
-        :raises ValueError: ``n`` is below 1
+        :raises ValueError: if ``n`` is below 1
         """
         if n < 1:
             raise ValueError(f"run.every({n!r}): n must be 1 or more")
@@ -136,7 +136,7 @@ class RunView:
     def export_policy(self, directory: str) -> None:
         """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
 
-        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        :raises CoachError: if there is no checkpoint, there are several agents, or the folder is not empty
         """
         self._run.export_policy(directory)
 

@@ -17,7 +17,7 @@ def url_of(storage: str) -> str:
     """The URL of a storage.
 
     :param storage: the URL, or ``@`` and the path of a file that contains the URL
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     if not storage.startswith(SECRET_MARK):
         return storage

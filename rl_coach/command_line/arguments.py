@@ -320,7 +320,7 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
 def seconds_of(text: str) -> int:
     """The seconds of ``90s``, ``20min`` or ``1h30min``.
 
-    :raises ArgumentTypeError: the text has another form, or is not a duration above 0
+    :raises ArgumentTypeError: if the text has another form, or is not a duration above 0
     """
     import re
 
@@ -335,7 +335,7 @@ def seconds_of(text: str) -> int:
 def seeds_of(text: str) -> tuple[int, ...]:
     """The seeds of a text such as ``5`` (seeds 0 to 4), ``1-5`` or ``0,3,7-9``.
 
-    :raises ArgumentTypeError: there is no seed, or a seed appears twice
+    :raises ArgumentTypeError: if there is no seed, or a seed appears twice
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
@@ -560,7 +560,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """The values of all flags.
 
-        :raises CoachError: a flag is unknown (the message names the nearest), or a value does not suit its flag
+        :raises CoachError: if a flag is unknown (the message names the nearest), or a value does not suit its flag
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
@@ -816,7 +816,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
     """Split the arguments of ``coach evaluate``.
 
     :return: the runs to evaluate, and the equivalent flags of ``coach`` without ``--resume RUN``
-    :raises CoachError: no experiment is named, or STEPS is not a number
+    :raises CoachError: if no experiment is named, or STEPS is not a number
     """
     parser = parser_of(EVALUATE)
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):

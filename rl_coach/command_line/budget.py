@@ -71,7 +71,7 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     :param graph_manager: the preset's graph manager with the flags applied, not created yet
     :param launcher: a ``CoachLauncher``
     :param began: the time of the start, of ``time.monotonic``
-    :raises CoachError: the time is too short, or the schedule cannot be fitted
+    :raises CoachError: if the time is too short, or the schedule cannot be fitted
     """
     if any(path.rpartition(".")[2] == "improve_steps" for path, _ in settings_in(args.custom_parameter or "")):
         raise CoachError("--budget sets improve_steps: leave it out of -cp")
@@ -166,7 +166,7 @@ class _Watch:
 def _measured(graph_manager: GraphManager, args: argparse.Namespace, launcher: Any, began: float) -> Speed:
     """Measure the times of a preset in a run that is thrown away.
 
-    :raises CoachError: the time is too short
+    :raises CoachError: if the time is too short
     """
     started = time.monotonic()
     watch = _Watch(graph_manager, max(_LEAST_SECONDS_OF_MEASURING, _SHARE_OF_MEASURING * args.budget))

@@ -65,7 +65,7 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
     """The search space of the preset's family of agents, without settings that the preset does not have.
 
     :param steps: environment steps that a trial trains
-    :raises CoachError: the preset has several agents, or does not have any of the settings
+    :raises CoachError: if the preset has several agents, or does not have any of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)
     if agent_params is None or hasattr(graph_manager, "agents_params"):

@@ -111,7 +111,7 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     preset would write it, is the same as ``improve_steps``.
 
     :param text: the settings, ``path=value; path=value``
-    :raises CoachError: a path does not exist (the message names the nearest), or a value is not allowed there
+    :raises CoachError: if a path does not exist (the message names the nearest), or a value is not allowed there
     """
     targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
     for target, assignment in targets:
@@ -150,7 +150,7 @@ def places(graph_manager: Any, name: str) -> list[str]:
     """The paths that the name of a setting means: the path itself, the path below ``agent_params``, or all paths that
     end with the name.
 
-    :raises CoachError: there is no such path, or the paths differ in more than the network or the input
+    :raises CoachError: if there is no such path, or the paths differ in more than the network or the input
     """
     for root in ("", "agent_params."):
         try:
@@ -189,7 +189,7 @@ def _parsed_path(text: str) -> tuple[Step, ...]:
 def parse(text: str) -> list[Assignment]:
     """The assignments in ``text``, in order.
 
-    :raises CoachError: a part of the text is not an assignment of an allowed value to a path
+    :raises CoachError: if a part of the text is not an assignment of an allowed value to a path
     """
     return [Assignment(tuple(_path(one.targets[0])), _value(one.value)) for one in statements(text.strip(), "-cp")]
 
@@ -199,7 +199,7 @@ def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assig
 
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
-    :raises CoachError: the text has another form
+    :raises CoachError: if the text has another form
     """
     try:
         found = ast.parse(text).body
@@ -272,7 +272,7 @@ def _dictionary(node: ast.Dict) -> dict:
 def number(node: ast.expr) -> Any:
     """The value of an expression that is a number.
 
-    :raises CoachError: the value is not a number
+    :raises CoachError: if the value is not a number
     """
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -321,7 +321,7 @@ def literal_arguments(what: str, text: str) -> dict[str, Any]:
     """The keyword arguments in ``(name=value, ...)``. The values have the same form as for ``-cp``.
 
     :param what: the beginning of error messages
-    :raises CoachError: the text has another form
+    :raises CoachError: if the text has another form
     """
     try:
         call = ast.parse(f"f{text}", mode="eval").body
@@ -396,7 +396,7 @@ class _Target:
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
         """
-        :raises CoachError: the path does not exist; the message names the nearest path
+        :raises CoachError: if the path does not exist; the message names the nearest path
         """
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
@@ -450,7 +450,7 @@ class _Target:
 
     def check(self, assignment: Assignment) -> None:
         """
-        :raises CoachError: the present value is of another kind
+        :raises CoachError: if the present value is of another kind
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")

@@ -88,7 +88,7 @@ def _orchestrator(order: RunOrder, settings: DistributedSettings, keeps_logs: bo
 def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
     """Become the trainer or a rollout worker of a run, from the flags of Coach 1.0.1's orchestrator.
 
-    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
+    :raises CoachError: if a flag's JSON is invalid, or names an unknown backend or store
     """
     backend, store = _described(args)
     password = backend.orchestrator_params.get("redis_password")
@@ -117,7 +117,7 @@ def name_of_this_worker() -> str:
 def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParameters, DataStore]:
     """The memory backend and the data store that the flags of Coach 1.0.1's orchestrator describe.
 
-    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
+    :raises CoachError: if a flag's JSON is invalid, or names an unknown backend or store
     """
     from rl_coach.data_stores.data_store_impl import open_data_store
 

@@ -67,7 +67,7 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
 def refuse_budget(args: argparse.Namespace, what: str) -> None:
     """
     :param what: the program or the runs that cannot use ``--budget``
-    :raises CoachError: ``--budget`` is given
+    :raises CoachError: if ``--budget`` is given
     """
     if args.budget:
         raise CoachError(f"--budget: {what}: leave it out, and set improve_steps with -cp")
@@ -121,7 +121,7 @@ def is_policy(directory: str) -> bool:
 def require_run(directory: str) -> None:
     """Check that a text names the directory of a run, not a preset.
 
-    :raises CoachError: the text is the name of a preset
+    :raises CoachError: if the text is the name of a preset
     """
     from rl_coach.command_line import preset_catalogue
 

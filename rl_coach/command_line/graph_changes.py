@@ -18,7 +18,8 @@ _STEPS_PER_SECOND = 30  # upper limit for a person who plays
 def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     """Apply flags to a graph manager that is not created yet.
 
-    :raises CoachError: the level, class or parameter does not exist, or the graph manager does not support the change
+    :raises CoachError: if the level, class or parameter does not exist, or the graph manager does not support the
+        change
     """
     if args.environment_type:
         _check_has(graph_manager, "env_params", "-et")

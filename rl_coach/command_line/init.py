@@ -72,7 +72,7 @@ def _preset_for(algorithm: str) -> str:
 def _write(files: dict[pathlib.Path, str]) -> None:
     """Write new files.
 
-    :raises CoachError: one of the files exists, or its directory cannot be written
+    :raises CoachError: if one of the files exists, or its directory cannot be written
     """
     for file in files:
         if file.exists():

@@ -26,7 +26,7 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
 
     :param folder: the policy's folder, with ``policy.json``
     :param arguments: the arguments of ``coach evaluate`` after the folder
-    :raises CoachError: the policy is damaged, or does not fit the level
+    :raises CoachError: if the policy is damaged, or does not fit the level
     """
     args = command_line.parser_of(command_line.EVALUATE_POLICY).parse_args(arguments)
     rewards: list[float] = []
@@ -52,7 +52,7 @@ def playing(
     :param seed: the seed of the environment
     :param videos: the directory of videos
     :return: a function that plays an episode and returns its total reward, and the environment
-    :raises CoachError: the policy is damaged, does not fit the level, or the level has several players
+    :raises CoachError: if the policy is damaged, does not fit the level, or the level has several players
     """
     policy = Policy.load(folder)
     parameters = _environment_parameters(folder, policy, level)
@@ -76,7 +76,7 @@ def _environment_parameters(folder: str, policy: Policy, level: str | None) -> A
     """The environment's parameters from the policy's preset, with the settings that the policy was trained with. Only
     Coach's own presets are loaded, because loading a preset runs a program.
 
-    :raises CoachError: no environment is named, or the policy's settings are not possible
+    :raises CoachError: if no environment is named, or the policy's settings are not possible
     """
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)

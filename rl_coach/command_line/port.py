@@ -224,7 +224,7 @@ def run(arguments: Sequence[str]) -> None:
     """Run ``coach port``.
 
     :param arguments: the arguments after ``port``
-    :raises CoachError: the script cannot be read, trains nothing, or the output exists
+    :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
     args = command_line.parser_of(command_line.PORT).parse_args(arguments)
     file = pathlib.Path(args.script)
@@ -254,7 +254,7 @@ class _Port:
     """The counterpart of a script.
 
     :param file: the script's file, for environments that it defines
-    :raises CoachError: the script makes no model
+    :raises CoachError: if the script makes no model
     """
 
     def __init__(self, script: Script, file: pathlib.Path):

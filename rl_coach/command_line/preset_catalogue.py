@@ -156,7 +156,7 @@ def load(preset: str) -> GraphManager:
 
     :param preset: the name of a preset in any case, ``tuned/NAME``, ``path.py``, ``path.py:variable``,
         ``package.module`` or ``package.module:variable``
-    :raises CoachError: the preset does not exist, or its file has an error
+    :raises CoachError: if the preset does not exist, or its file has an error
     """
     module_text, variable = _split(preset)
     module = _load_module(preset, module_text)

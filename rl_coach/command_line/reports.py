@@ -29,7 +29,7 @@ def list_presets(text: str) -> None:
     """Print the presets with environment, algorithm and score, first Coach's presets, then the tuned presets.
 
     :param text: print only presets that contain the text, in any case
-    :raises CoachError: no preset contains the text
+    :raises CoachError: if no preset contains the text
     """
     tables = [
         [title, *(one.cells for one in preset_catalogue.summaries(names) if one.contains(text))]
@@ -49,7 +49,7 @@ def list_presets(text: str) -> None:
 def list_algorithms(arguments: Sequence[str]) -> None:
     """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
 
-    :raises CoachError: no algorithm contains the text
+    :raises CoachError: if no algorithm contains the text
     """
     text = command_line.parser_of(command_line.ALGORITHMS).parse_args(arguments).text
     from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
@@ -68,7 +68,7 @@ def check_environment(arguments: Sequence[str]) -> int:
     """``coach check-env``: print a line for each error of an environment.
 
     :return: the exit code
-    :raises CoachError: the environment does not exist
+    :raises CoachError: if the environment does not exist
     """
     args = command_line.parser_of(command_line.CHECK_ENVIRONMENT).parse_args(arguments)
     from rl_coach.environments.level_check import check_level  # after --help has answered
@@ -85,7 +85,7 @@ def diagnose(arguments: Sequence[str]) -> int:
     """``coach doctor``: print a line for each run with its problem.
 
     :return: the exit code
-    :raises CoachError: there is no run
+    :raises CoachError: if there is no run
     """
     args = command_line.parser_of(command_line.DOCTOR).parse_args(arguments)
     from rl_coach.runs.diagnosis import diagnose as problems_of  # after --help has answered

@@ -39,7 +39,7 @@ def pack(arguments: Sequence[str]) -> None:
     """Run ``coach pack``.
 
     :param arguments: the arguments after ``pack``
-    :raises CoachError: there is no run, it cannot be repeated, or a file that it needs is missing
+    :raises CoachError: if there is no run, it cannot be repeated, or a file that it needs is missing
     """
     args = command_line.parser_of(command_line.PACK).parse_args(arguments)
     from rl_coach.command_line import flag_checks
@@ -88,7 +88,7 @@ def pack(arguments: Sequence[str]) -> None:
 def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
     """The record of a run that can be repeated.
 
-    :raises CoachError: it cannot
+    :raises CoachError: if it cannot
     """
     from rl_coach.runs import record, run_group
     from rl_coach.runs.status import FINISHED, read_status
@@ -146,7 +146,7 @@ def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) ->
 def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.Path) -> list[pathlib.Path]:
     """Files of the user, and the files that they import or name, also indirectly.
 
-    :raises CoachError: a file does not exist, or imports a module that is neither there nor installed
+    :raises CoachError: if a file does not exist, or imports a module that is neither there nor installed
     """
     found: dict[pathlib.Path, None] = {}
     waiting = list(files)
@@ -213,7 +213,7 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
     :param launcher: a ``CoachLauncher``; it trains
     :return: the exit code: 0 if the results are equal or, with other versions or another processor, equal within a
         tolerance; otherwise 1
-    :raises CoachError: the file is damaged, or the run cannot start here
+    :raises CoachError: if the file is damaged, or the run cannot start here
     """
     args = command_line.parser_of(command_line.REPRODUCE).parse_args(arguments)
     import tempfile
@@ -242,7 +242,7 @@ def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: An
     """Train with the flags of a packed run.
 
     :param trusts: the programs of the packed run may be run
-    :raises CoachError: a flag is unknown or names a file that is not packed, or programs are not trusted
+    :raises CoachError: if a flag is unknown or names a file that is not packed, or programs are not trusted
     """
     here = directory / source.name
     if source.is_dir():
@@ -276,7 +276,7 @@ def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
 def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None]:
     """Work in a directory, because settings may name files relative to it.
 
-    :raises CoachError: it is not below ``above``
+    :raises CoachError: if it is not below ``above``
     """
     if not directory.resolve().is_relative_to(above.resolve()):
         raise CoachError(f"the packed run is damaged: its working directory is '{directory}'")

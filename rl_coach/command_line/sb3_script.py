@@ -41,7 +41,7 @@ class Script:
     :param name: its name, for messages
     :ivar trains_when_imported: it trains at its top level
     :ivar left_out: the parts that are not converted, with their line numbers
-    :raises CoachError: it is not Python
+    :raises CoachError: if it is not Python
     """
 
     def __init__(self, source: str, name: str):
@@ -87,7 +87,7 @@ class Script:
     def value(self, node: Any) -> Any:
         """The value of an expression of literals, arithmetic and names.
 
-        :raises UnknownValueError: it is another expression
+        :raises UnknownValueError: if it is another expression
         """
         node = self.resolve(node)
         if isinstance(node, ast.Constant):

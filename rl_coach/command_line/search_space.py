@@ -126,7 +126,7 @@ def parse(text: str, what: str) -> list[Dimension]:
     """The dimensions that a text describes.
 
     :param what: the beginning of error messages
-    :raises CoachError: the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
+    :raises CoachError: if the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
     source = text.strip().strip(";").strip()
     statements = custom_parameters.statements(source, what, "path=value,value")
@@ -143,7 +143,7 @@ def parse(text: str, what: str) -> list[Dimension]:
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     """Every combination of values.
 
-    :raises CoachError: a setting has a range, and a range has no finite list of values
+    :raises CoachError: if a setting has a range, and a range has no finite list of values
     """
     distributions = _distributions(dimensions)
     for name, one in distributions.items():
@@ -193,7 +193,7 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
     """The different settings of these combinations, each checked on a copy of the preset's graph manager.
 
     :param combinations: dimensions, and values drawn for them
-    :raises CoachError: a setting does not exist, or refuses its value
+    :raises CoachError: if a setting does not exist, or refuses its value
     """
     written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
     every = list(dict.fromkeys(name for one in written for name in one))
@@ -213,8 +213,8 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
     """The settings for ``-cp`` with the drawn values, with whole paths.
 
-    :raises CoachError: a setting does not exist, a name means settings of different kinds, or two names mean the same
-        setting
+    :raises CoachError: if a setting does not exist, a name means settings of different kinds, or two names mean the
+        same setting
     """
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -233,7 +233,7 @@ def refuse_fixed(
 
     :param fixed: the settings of ``-cp``
     :param flags: settings that a flag sets, by path: the beginning of the error message
-    :raises CoachError: ``-cp`` sets such a setting
+    :raises CoachError: if ``-cp`` sets such a setting
     """
     places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
     reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
@@ -245,7 +245,7 @@ def refuse_fixed(
 def check(graph_manager: Any, text: str) -> None:
     """Try settings on a copy of the graph manager.
 
-    :raises CoachError: a setting refuses its value
+    :raises CoachError: if a setting refuses its value
     """
     from rl_coach.utilities.requirements import check as check_values
 
@@ -257,7 +257,7 @@ def check(graph_manager: Any, text: str) -> None:
 def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
     """Try each value of each dimension on a copy of the graph manager. A range is tried at its ends.
 
-    :raises CoachError: a setting does not exist or refuses a value, or two names mean the same setting
+    :raises CoachError: if a setting does not exist or refuses a value, or two names mean the same setting
     """
     firsts = {name: one.ends[0] for name, one in _distributions(dimensions).items()}
     custom_parameter(graph_manager, dimensions, firsts)

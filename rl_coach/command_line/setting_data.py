@@ -53,7 +53,7 @@ def setting_as_json(value: Any, what: str) -> Any:
     """A value as JSON.
 
     :param what: the name of the value, for the message
-    :raises CoachError: the value has parts that cannot be written
+    :raises CoachError: if the value has parts that cannot be written
     """
     written = setting_as_data(value)
     if written is NOT_PLAIN:

@@ -54,7 +54,7 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
 
     :param settings: each is trained with all seeds; empty trains the preset's settings
     :return: the exit code of the first run that failed; 0 if none failed
-    :raises CoachError: the input is bad for all runs
+    :raises CoachError: if the input is bad for all runs
     """
     _check(args, parser)
     directory = make_directory(args)
@@ -68,7 +68,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Continue all runs that have not ended, and print the results of all.
 
     :return: the exit code, as ``train`` returns it
-    :raises CoachError: there is no run to continue, or a flag contradicts the runs' settings
+    :raises CoachError: if there is no run to continue, or a flag contradicts the runs' settings
     """
     directory = pathlib.Path(args.resume).absolute()
     refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
@@ -91,7 +91,7 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     :param experiments: directories of runs, or of runs that were started together
     :param flags: flags of ``coach``
     :return: the exit code, as ``train`` returns it
-    :raises CoachError: a directory is not an experiment
+    :raises CoachError: if a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
@@ -221,7 +221,7 @@ class _Group:
         return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
-        """:raises CoachError: the input is bad for all runs; their directory is removed"""
+        """:raises CoachError: if the input is bad for all runs; their directory is removed"""
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
@@ -351,7 +351,7 @@ def _check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser, se
 
 def refuse_cluster(args: argparse.Namespace) -> None:
     """
-    :raises CoachError: the flags name Kubernetes; trials there could not report to the study
+    :raises CoachError: if the flags name Kubernetes; trials there could not report to the study
     """
     if cluster_settings(vars(args)) is not None:
         raise CoachError(
@@ -361,7 +361,7 @@ def refuse_cluster(args: argparse.Namespace) -> None:
 
 
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
-    """:raises CoachError: the runs are evaluations or trials, or have no seeds"""
+    """:raises CoachError: if the runs are evaluations or trials, or have no seeds"""
     runs = document["runs"]
     if run_group.TUNING in document:
         again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
@@ -422,7 +422,7 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
     """The job of a run that has not ended; None if it has ended. A run that was killed before its first checkpoint
     starts again.
 
-    :raises CoachError: the run is still running under a live program
+    :raises CoachError: if the run is still running under a live program
     """
     below = directory / run["name"]
     status = read_status(below)
@@ -445,7 +445,7 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 def _end_survivor(directory: pathlib.Path) -> None:
     """End a run that is left over from a killed program, so that it can continue from its checkpoint.
 
-    :raises CoachError: another process writes to its directory
+    :raises CoachError: if another process writes to its directory
     """
     from rl_coach.logger import screen
 
@@ -504,7 +504,7 @@ def _job_on_cluster(directory: pathlib.Path, flags: dict[str, Any]) -> Job:
 def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
     """The settings of ``-dcp`` if they name a cluster.
 
-    :raises CoachError: the file cannot be read
+    :raises CoachError: if the file cannot be read
     """
     from rl_coach.orchestrators import distributed_settings
 

@@ -66,7 +66,7 @@ def texts_of(given: str, what: str) -> list[tuple[str, str]]:
     its lines.
 
     :param what: the beginning of messages about the command line
-    :raises CoachError: the text is neither settings nor a file, or the file is empty
+    :raises CoachError: if the text is neither settings nor a file, or the file is empty
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]

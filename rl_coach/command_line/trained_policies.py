@@ -41,7 +41,7 @@ def fetch(arguments: Sequence[str]) -> None:
     """``coach fetch``: write a trained policy into a new folder, or list the trained policies.
 
     :param arguments: the arguments after ``fetch``
-    :raises CoachError: the policy does not exist or is damaged, or the folder cannot be written
+    :raises CoachError: if the policy does not exist or is damaged, or the folder cannot be written
     """
     args = command_line.parser_of(command_line.FETCH).parse_args(arguments)
     known = index()
@@ -60,7 +60,7 @@ def push(arguments: Sequence[str]) -> None:
     """``coach push``: upload a trained policy to a repository of the Hub, with a model card.
 
     :param arguments: the arguments after ``push``
-    :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
+    :raises CoachError: if there is no policy, it is damaged, or the Hub refuses it
     """
     args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
@@ -84,7 +84,7 @@ def index() -> dict[str, dict[str, Any]]:
     over ``episodes`` episodes, the ``sha256`` of its ``policy.json``, and for policies on the Hub their ``repository``
     and ``revision``.
 
-    :raises CoachError: ``policies.json`` is damaged
+    :raises CoachError: if ``policies.json`` is damaged
     """
     file = policies_directory() / INDEX_FILE
     try:
@@ -195,7 +195,7 @@ def _require_package() -> None:
 
 def _asking_the_hub(ask: Callable[[], _T]) -> _T:
     """
-    :raises CoachError: the Hub's client failed: no network, an unknown repository, or no right to write
+    :raises CoachError: if the Hub's client failed: no network, an unknown repository, or no right to write
     """
     try:
         return ask()

@@ -115,7 +115,7 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 
     :param text: the text of --space; None for the built-in space of the agent's family
     :param steps: environment steps of a trial
-    :raises CoachError: a dimension does not fit the preset
+    :raises CoachError: if a dimension does not fit the preset
     """
     if text is None:
         return built_in_spaces.built_in_space(graph_manager, steps)

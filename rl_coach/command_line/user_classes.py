@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def make_environment(module_and_class: str) -> Any:
     """The environment parameters that ``-et`` names.
 
-    :raises CoachError: the name does not exist, or is something else
+    :raises CoachError: if the name does not exist, or is something else
     """
     from rl_coach.environments.environment import EnvironmentParameters
 
@@ -23,7 +23,7 @@ def make_exploration(module_and_class: str, agent_params: Any) -> Any:
     """The exploration parameters that ``-ept`` names.
 
     :param agent_params: the agent's parameters, for classes that need them
-    :raises CoachError: the name does not exist, or is something else
+    :raises CoachError: if the name does not exist, or is something else
     """
     from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
@@ -34,7 +34,7 @@ def make_callbacks(text: str) -> list[Callback]:
     """The callbacks that ``--callback`` names, ``module:Class(argument=value)`` each, separated by ``;``. Classes of
     ``rl_coach.callbacks`` need no module.
 
-    :raises CoachError: a name does not exist, is something else, or does not accept these arguments
+    :raises CoachError: if a name does not exist, is something else, or does not accept these arguments
     """
     return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]
 

@@ -193,7 +193,7 @@ class AgentExchange:
         :param entry: the chunk's id in the stream
         :param phase: the run's phase
         :return: the stored experience; None if the chunk was discarded or refused
-        :raises TrainingError: no chunk fits the memory, so the run would never end
+        :raises TrainingError: if no chunk fits the memory, so the run would never end
         """
         link = self.link
         if self.is_synchronous and chunk.policy != link.state.policy:

@@ -27,7 +27,7 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
     :param framework: the graph's framework
     :param keep: number of the newest checkpoints that are kept; 0 keeps all
     :return: the checkpoint's path
-    :raises OSError: the checkpoint cannot be written
+    :raises OSError: if the checkpoint cannot be written
     """
     place = os.path.join(directory, agent.name)
     fits = {"framework": framework, **agent.fits()}
@@ -42,7 +42,7 @@ def restore_agent(path: str, agent: Any, framework: str) -> str:
 
     :param path: a checkpoint of an agent, or a directory of checkpoints (the newest is used)
     :return: the checkpoint's path
-    :raises CoachError: there is no checkpoint, it is damaged, or it does not fit
+    :raises CoachError: if there is no checkpoint, it is damaged, or it does not fit
     """
     path = find_checkpoint(path)
     state, manifest = load_checkpoint(path)

@@ -138,7 +138,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         return levels, environments
 
     def _require_generator_that_fits(self) -> None:
-        """:raises CoachError: there is no environment, or one agent's data would not suit the other"""
+        """:raises CoachError: if there is no environment, or one agent's data would not suit the other"""
         own, generating = self.agent_params, self.experience_generating_agent_params
         assert generating is not None
         if self.env_params is None or self.experience_generating_schedule_params is None:
@@ -280,7 +280,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         """Learn for a number of epochs.
 
         :param steps: the number of epochs, as ``TrainingSteps``
-        :raises CoachError: steps are not ``TrainingSteps``
+        :raises CoachError: if steps are not ``TrainingSteps``
         """
         if not isinstance(steps, TrainingSteps):
             raise CoachError(f"graph '{self.name}' trains in epochs: ask for TrainingSteps(n), not {steps!r}")
@@ -321,7 +321,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
         If the data have no probabilities of actions, they are estimated from the training episodes.
 
-        :raises CoachError: there are no evaluation episodes
+        :raises CoachError: if there are no evaluation episodes
         """
         agent = self.get_agent()
         network, memory = agent.networks["reward_model"], agent.memory

@@ -48,7 +48,7 @@ def make_environment(parameters: Any, seed: int, visualization: VisualizationPar
     """Make one environment.
 
     :param seed: the environment's seed; the seed in the parameters is ignored
-    :raises CoachError: the environment cannot be made
+    :raises CoachError: if the environment cannot be made
     """
     return _environment_maker(parameters, seed, visualization)()
 
@@ -57,7 +57,7 @@ def make_copies(parameters: Any, visualization: VisualizationParameters, input_f
     """``num_environments`` copies of an environment, stepped together. Only the first one is shown.
 
     :param input_filter: the agent's filter; None uses the environment's default
-    :raises CoachError: the copies cannot be stepped together, or cannot be shown
+    :raises CoachError: if the copies cannot be stepped together, or cannot be shown
     """
     from rl_coach.environments.native_levels import is_vector_level, plays_the_same
 

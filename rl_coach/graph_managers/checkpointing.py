@@ -259,7 +259,7 @@ class GraphCheckpoints:
         :param state: the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
         :return: the checkpoint's path
-        :raises OSError: the checkpoint cannot be written
+        :raises OSError: if the checkpoint cannot be written
         """
         path, _ = self._write(directory, state, reward)
         keep_checkpoints(directory, 1)
@@ -271,7 +271,8 @@ class GraphCheckpoints:
         :param path: a checkpoint, one of its files, or a directory of checkpoints (the newest is loaded); None uses
             the task's ``checkpoint_restore_path``
         :return: the checkpoint's path, and the state that was saved
-        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit the graph
+        :raises CoachError: if the checkpoint is missing or damaged, belongs to another preset, or does not fit the
+            graph
         """
         path = path or self._task.checkpoint_restore_path
         if path is None:

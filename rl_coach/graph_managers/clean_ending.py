@@ -36,7 +36,7 @@ class LastCheckpoint:
         """Save the last checkpoint of a run: if it cannot be written, try again twice, then write it elsewhere.
 
         :return: the checkpoint's path
-        :raises CheckpointError: the checkpoint was written elsewhere, or could not be written
+        :raises CheckpointError: if the checkpoint was written elsewhere, or could not be written
         """
         for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
             time.sleep(pause)

@@ -161,7 +161,7 @@ class GraphManager(CoachNames, Constrained):
         """Build the levels, and restore the checkpoint that the task parameters name, if any.
 
         :return: this graph manager
-        :raises CoachError: a parameter has a value that cannot be used
+        :raises CoachError: if a parameter has a value that cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
@@ -214,7 +214,7 @@ class GraphManager(CoachNames, Constrained):
     def export_policy(self, directory: str) -> None:
         """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
 
-        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        :raises CoachError: if there is no checkpoint, there are several agents, or the folder is not empty
         """
         from rl_coach.policy import export
 
@@ -451,7 +451,7 @@ class GraphManager(CoachNames, Constrained):
     def begin_step(self) -> None:
         """Begin an episode, in the environment and for the agents, if the last one has ended.
 
-        :raises CoachError: this process does not act
+        :raises CoachError: if this process does not act
         """
         self.verify_graph_was_created()
         if self.reset_required:
@@ -690,8 +690,8 @@ class GraphManager(CoachNames, Constrained):
         condition holds. At the end, the run evaluates, writes a checkpoint and prints a summary. If a person acts, the
         run ends when the person leaves, and only prints the summary.
 
-        :raises TrainingError: a loss is not finite; the run's state is saved in the checkpoint directory, separate from
-            the good checkpoints
+        :raises TrainingError: if a loss is not finite; the run's state is saved in the checkpoint directory, separate
+            from the good checkpoints
         """
         self.verify_graph_was_created()
         checkpoint = None if self._is_played else self._last_checkpoint()
@@ -968,7 +968,8 @@ class GraphManager(CoachNames, Constrained):
             checkpoint is restored); None uses the task's ``checkpoint_restore_path``
         :param continue_run: True: continue the same run, without heatup; ``improve_steps`` include the training so far.
             False: train ``improve_steps`` from here
-        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit this graph
+        :raises CoachError: if the checkpoint is missing or damaged, belongs to another preset, or does not fit this
+            graph
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)

@@ -36,7 +36,7 @@ class HRLGraphManager(GraphManager):
         graph
     :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
-    :raises CoachError: there is no agent, or the numbers of steps and agents differ
+    :raises CoachError: if there is no agent, or the numbers of steps and agents differ
     """
 
     def __init__(

@@ -201,7 +201,7 @@ class MultiAgentGraphManager(GraphManager):
 
         :param agent: the name of the agent
         :param path: one of its checkpoints, or a directory of checkpoints such as ``checkpoint/hunters``
-        :raises CoachError: there is no agent of this name or no checkpoint, or the checkpoint does not fit
+        :raises CoachError: if there is no agent of this name or no checkpoint, or the checkpoint does not fit
         """
         agents = self.get_agents()
         if agent not in agents:

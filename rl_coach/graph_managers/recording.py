@@ -26,7 +26,7 @@ def record(graph_manager: GraphManager, steps: int, phase: RunPhase) -> DataSet:
     :param steps: the smallest number of steps; the last episode is played to its end
     :param phase: ``HEATUP`` acts at random, ``TRAIN`` explores, ``TEST`` acts as the deployed agent
     :return: the episodes with raw values, and the probabilities of discrete actions if the agent computes them
-    :raises CoachError: the graph has several levels, agents or copies of its environment
+    :raises CoachError: if the graph has several levels, agents or copies of its environment
     """
     level = graph_manager.level_managers[0]
     if not isinstance(graph_manager, BasicRLGraphManager) or not (level.has_real_environment and level.has_one_episode):

@@ -46,7 +46,7 @@ class RunCallbacks:
     def create(self, graph_manager: Any) -> None:
         """Call ``on_creation`` of each callback.
 
-        :raises CoachError: a callback has failed, before any training
+        :raises CoachError: if a callback has failed, before any training
         """
         for callback in self._callbacks:
             try:
@@ -60,7 +60,7 @@ class RunCallbacks:
     def call(self, hook: str) -> None:
         """Call one method of each callback, except callbacks that have failed before.
 
-        :raises CallbackError: the method of a callback has failed
+        :raises CallbackError: if the method of a callback has failed
         """
         self.view.steps_before = self._steps_at.get(hook, self._first_step)
         for number, callback in enumerate(self._callbacks):
@@ -148,14 +148,14 @@ class RunCallbacks:
     def check_states(self) -> None:
         """Check that the states of all callbacks can be saved.
 
-        :raises CallbackError: ``get_state`` of a callback has failed, or its state cannot be saved
+        :raises CallbackError: if ``get_state`` of a callback has failed, or its state cannot be saved
         """
         self.get_state()
         self.raise_failure_of_state()
 
     def raise_failure_of_state(self) -> None:
         """
-        :raises CallbackError: the last checkpoint was saved without the state of a callback
+        :raises CallbackError: if the last checkpoint was saved without the state of a callback
         """
         failure, self._state_failure = self._state_failure, None
         if failure is not None:
@@ -165,7 +165,7 @@ class RunCallbacks:
         """Restore the states that ``get_state`` returned. A callback without a saved state starts from its initial
         state.
 
-        :raises CoachError: a callback cannot restore its state
+        :raises CoachError: if a callback cannot restore its state
         """
         self._forget_steps()
         for name, callback in self._named():

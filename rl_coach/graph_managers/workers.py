@@ -138,7 +138,7 @@ class Workers:
 
     def _give_up_if_alone(self) -> None:
         """
-        :raises LostPartError: Redis, the data store or all workers have been gone for too long
+        :raises LostPartError: if Redis, the data store or all workers have been gone for too long
         """
         most, now = self._exchange.silence_seconds, time.monotonic()
         if max(link.seconds_lost for link in self._links) > most:

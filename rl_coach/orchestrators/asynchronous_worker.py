@@ -110,7 +110,7 @@ class ParentLink:
     def wait_for_memory(self) -> Attach:
         """Wait for the path of the shared memory.
 
-        :raises SystemExit: the run ends before
+        :raises SystemExit: if the run ends before
         """
         while self._memory is None:
             self._stop_signals.stop_if_asked()

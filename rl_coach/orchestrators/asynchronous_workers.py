@@ -118,8 +118,8 @@ class AsynchronousWorkers:
     def run(self) -> None:
         """Start the workers, show them, and return when all have ended.
 
-        :raises CoachError: a worker has refused the settings
-        :raises TrainingError: a worker failed, or the first worker died
+        :raises CoachError: if a worker has refused the settings
+        :raises TrainingError: if a worker failed, or the first worker died
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
         :raises Terminated: SIGTERM or SIGHUP; the first worker has saved a checkpoint
         """
@@ -374,7 +374,7 @@ def _summary_of(report: Report) -> str:
 def _make_file(num_bytes: int) -> str:
     """A file of zeros with its disk space allocated.
 
-    :raises CoachError: there is no space for it
+    :raises CoachError: if there is no space for it
     """
     has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)

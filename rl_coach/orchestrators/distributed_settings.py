@@ -184,7 +184,7 @@ class DistributedSettings:
 def read(path: str) -> DistributedSettings:
     """The settings in an INI file.
 
-    :raises CoachErrors: the file cannot be read, or a key or value is not allowed
+    :raises CoachErrors: if the file cannot be read, or a key or value is not allowed
     """
     sections, wrong = _sections(path), list[str]()
     values = {name: _section_values(name, sections[name], wrong) for name in sections if name in _KEYS}
@@ -258,7 +258,7 @@ def _quantity(text: str) -> str:
 def quantity(text: str) -> Decimal:
     """The number of a Kubernetes quantity such as ``500m`` or ``2Gi``.
 
-    :raises ValueError: the text is not a quantity
+    :raises ValueError: if the text is not a quantity
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:

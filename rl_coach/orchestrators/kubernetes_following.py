@@ -193,7 +193,7 @@ class Follower:
     def follow(self) -> Outcome:
         """Follow the run until it ends or cannot continue.
 
-        :raises ClusterError: the cluster refuses the request, or does not answer any more
+        :raises ClusterError: if the cluster refuses the request, or does not answer any more
         """
         with self._watching():
             while True:

@@ -109,7 +109,7 @@ class Kubernetes(Deploy):
     ``undeploy()`` removes everything.
 
     :param params: the run
-    :raises CoachError: no cluster can be reached
+    :raises CoachError: if no cluster can be reached
     """
 
     def __init__(self, params: KubernetesParameters):
@@ -137,7 +137,7 @@ class Kubernetes(Deploy):
         yet.
 
         :param crd: the checkpoint that training starts from, copied into the data store
-        :raises CoachError: a run with this name exists, or the cluster refuses
+        :raises CoachError: if a run with this name exists, or the cluster refuses
         """
         # First, so that a checkpoint that cannot be copied leaves no objects in the cluster.
         if crd is not None and self.params.data_store_params is not None:
@@ -163,7 +163,7 @@ class Kubernetes(Deploy):
     def attach(self) -> bool:
         """Connect to an existing run.
 
-        :raises CoachError: the run does not exist
+        :raises CoachError: if the run does not exist
         """
         self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
         if self._owner is None:
@@ -177,7 +177,7 @@ class Kubernetes(Deploy):
     def deploy_trainer(self) -> bool:
         """Start the trainer.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         self.cluster.patch("Job", manifests.owner_name(self.name), {"spec": {"suspend": False}})
         return True
@@ -185,7 +185,7 @@ class Kubernetes(Deploy):
     def deploy_worker(self) -> bool:
         """Start the workers.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         self.cluster.create(manifests.owned(manifests.worker_job(self.description), self._owned_by()))
         return True
@@ -193,7 +193,7 @@ class Kubernetes(Deploy):
     def follow(self) -> Outcome:
         """Show the trainer's log, and problems of pods, until the run ends.
 
-        :raises CoachError: the cluster does not answer any more
+        :raises CoachError: if the cluster does not answer any more
         """
         return Follower(
             self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
@@ -223,8 +223,8 @@ class Kubernetes(Deploy):
     def trainer_logs(self) -> None:
         """Show the trainer's log until the run ends.
 
-        :raises CoachError: the run failed; the message has the reason
-        :raises TrainingError: training failed
+        :raises CoachError: if the run failed; the message has the reason
+        :raises TrainingError: if training failed
         """
         raise_failure(self.follow())
 
@@ -232,7 +232,7 @@ class Kubernetes(Deploy):
         """Show a pod's log until it ends.
 
         :param corev1_api: unused; Coach 1.0.1 passes its client here
-        :raises CoachError: there is no log
+        :raises CoachError: if there is no log
         """
         for line in self.cluster.log(pod_name, follow=True):
             show(line.partition(" ")[2])
@@ -241,7 +241,7 @@ class Kubernetes(Deploy):
         """Remove the run: the owner, and with it all objects that it owns.
 
         :return: False if objects still exist after the time that pods have to end
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         is_gone = remove_job(self.cluster, manifests.owner_name(self.name), self.params.settings.stop_seconds)
         volume = self.description.volume
@@ -283,7 +283,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
     """The description of a run for its manifests.
 
     :param namespace: the namespace; empty if it is not known
-    :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
+    :raises CoachError: if trainer or worker is missing, or a file of credentials cannot be read
     """
     settings = params.settings
     parts = params.run_type_params
@@ -456,8 +456,8 @@ def run(
     :param keeps: do not remove the run; the cluster removes it later
     :param attaches: follow an existing run, which continues if this is interrupted
     :param worker_logs: a directory for the workers' logs
-    :raises CoachError: the cluster refuses, or the run cannot start
-    :raises TrainingError: training failed
+    :raises CoachError: if the cluster refuses, or the run cannot start
+    :raises TrainingError: if training failed
     """
     orchestrator = Kubernetes(params)
     # This process has nothing to save: the trainer in the cluster saves when its pod is removed.
@@ -531,8 +531,8 @@ def terminate(number: int, frame: Any) -> NoReturn:
 
 def raise_failure(outcome: Outcome) -> None:
     """
-    :raises TrainingError: the trainer reports that training failed
-    :raises CoachError: the run failed for another reason
+    :raises TrainingError: if the trainer reports that training failed
+    :raises CoachError: if the run failed for another reason
     """
     if not outcome.message:
         return

@@ -39,7 +39,7 @@ _DIGITS = 8
 
 def check(settings: DistributedSettings) -> None:
     """
-    :raises CoachError: the Jobs of a sweep do not support the settings
+    :raises CoachError: if the Jobs of a sweep do not support the settings
     """
     if settings.data_store != "redis":
         raise CoachError(
@@ -82,7 +82,7 @@ def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequ
 class Trial:
     """A trial on a cluster.
 
-    :raises CoachError: no cluster can be reached
+    :raises CoachError: if no cluster can be reached
     """
 
     def __init__(self, settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]):
@@ -99,8 +99,8 @@ class Trial:
 
         If the cluster does not answer any more, the Job stays, and a later process with the same directory uses it.
 
-        :raises CoachError: the cluster refuses, or the run failed because of its input
-        :raises TrainingError: training failed
+        :raises CoachError: if the cluster refuses, or the run failed because of its input
+        :raises TrainingError: if training failed
         """
         try:
             self._create()

@@ -39,7 +39,7 @@ class RayOrchestrator(LocalOrchestrator):
         this node's address in the cluster
     :param settings: the cluster's address, the resources of trainer and workers, and the time to wait for them
     :param keeps_logs: keep the workers' output in the experiment's directory
-    :raises CoachError: Ray is not installed, no cluster answers, or the cluster has no room
+    :raises CoachError: if Ray is not installed, no cluster answers, or the cluster has no room
     """
 
     def __init__(self, order: RunOrder, settings: DistributedSettings, keeps_logs: bool = False):

@@ -101,7 +101,7 @@ class RunOrder:
     def read(cls, path: str | os.PathLike[str]) -> RunOrder:
         """The order in a file.
 
-        :raises CoachError: the file cannot be read, or is not an order
+        :raises CoachError: if the file cannot be read, or is not an order
         """
         try:
             plain = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -118,7 +118,7 @@ class RunOrder:
     def password(self) -> str | None:
         """The password of Redis; None without a password.
 
-        :raises CoachError: the password file cannot be read
+        :raises CoachError: if the password file cannot be read
         """
         if self.redis_password_file is None:
             return None

@@ -176,7 +176,7 @@ class PolicyDescription:
 def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
     """[B], the allowed action with the highest value in each row [B, A]; the first one, if several are equal.
 
-    :raises CoachError: a mask allows no action
+    :raises CoachError: if a mask allows no action
     """
     if masks is None:
         return values.argmax(axis=1)
@@ -200,7 +200,7 @@ def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
 def sampled_actions(weights: np.ndarray, masks: Masks, rng: np.random.Generator) -> np.ndarray:
     """[B], an allowed action drawn with probabilities proportional to each row's weights [B, A].
 
-    :raises CoachError: a mask allows no action
+    :raises CoachError: if a mask allows no action
     """
     try:
         return np.array([sample_action(row, rng, _rows(masks, i))[0] for i, row in enumerate(weights)])

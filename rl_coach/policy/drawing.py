@@ -13,7 +13,7 @@ from rl_coach.utils import TrainingError
 def allowed_actions(action_mask: np.ndarray) -> np.ndarray:
     """The numbers of the actions that a mask allows.
 
-    :raises ValueError: the mask allows no action
+    :raises ValueError: if the mask allows no action
     """
     allowed = np.flatnonzero(action_mask)
     if not allowed.size:
@@ -32,8 +32,8 @@ def sample_action(
 
     :param probabilities: [A], not negative
     :param action_mask: [A] of 0 and 1, None allows all
-    :raises TrainingError: the sum of the probabilities is 0, NaN or infinite
-    :raises ValueError: no action is allowed
+    :raises TrainingError: if the sum of the probabilities is 0, NaN or infinite
+    :raises ValueError: if no action is allowed
     """
     weights: np.ndarray = np.asarray(probabilities, dtype=np.float64).reshape(-1)
     if action_mask is not None:
@@ -59,8 +59,8 @@ def sample_actions(
 
     :param probabilities: [N, A], not negative
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises TrainingError: the sum of a row is 0, NaN or infinite
-    :raises ValueError: a mask allows no action
+    :raises TrainingError: if the sum of a row is 0, NaN or infinite
+    :raises ValueError: if a mask allows no action
     """
     if np.ndim(probabilities) == 3:
         return of_each_part(lambda rows, masks: sample_actions(rows, rng, masks), probabilities, action_masks)
@@ -109,7 +109,7 @@ def allowed_weights(weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 def require_allowed(allowed: np.ndarray) -> None:
     """
     :param allowed: [N, A] bool
-    :raises ValueError: a row allows no action
+    :raises ValueError: if a row allows no action
     """
     if not allowed.any(axis=1).all():
         raise ValueError("the action mask allows no action")

@@ -97,7 +97,7 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     """The files of an agent's policy by name; None if the agent does not define how it acts.
 
     :param about: origin of the policy, as plain values
-    :raises CoachError: a filter or a space cannot be described as data
+    :raises CoachError: if a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, about)
     return None if found is None else policy_files.as_files(*found)
@@ -116,7 +116,7 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
     """The present policy of an agent, ready to act in this process.
 
     :param about: origin of the policy, as plain values
-    :raises CoachError: the agent does not define how it acts, or a filter or a space cannot be described as data
+    :raises CoachError: if the agent does not define how it acts, or a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, _facts("main_level", agent, about))
     if found is None:
@@ -196,7 +196,7 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
     :param agent: name of the agent, if there are several
     :param as_frozen_graph: write the network alone, as TensorFlow's frozen graph with the names of Coach 1.0.1
     :return: the folder
-    :raises CoachError: there is no policy, it is damaged or has no frozen graph, or the folder cannot be written
+    :raises CoachError: if there is no policy, it is damaged or has no frozen graph, or the folder cannot be written
     """
     source = find_policy(path, agent)
     document, model = policy_files.read(source)

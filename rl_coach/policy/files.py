@@ -50,7 +50,7 @@ def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
 def read(folder: Path) -> tuple[dict[str, Any], bytes]:
     """The document and the model of a policy's folder, once every byte has been checked.
 
-    :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
+    :raises CoachError: if a file is missing, truncated or changed, or was written by a newer version
     """
     place = pathlib.Path(folder)
     content = _parsed(place / POLICY_FILE)

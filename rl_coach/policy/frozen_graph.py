@@ -30,7 +30,7 @@ def tensor_names(document: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
     """The names of the inputs' placeholders by observation, and the names of the output, as in Coach 1.0.1.
 
     :param document: content of ``policy.json``
-    :raises CoachError: Coach 1.0.1 has no names for the agent's network, or an earlier version wrote the policy
+    :raises CoachError: if Coach 1.0.1 has no names for the agent's network, or an earlier version wrote the policy
     """
     network, about = document["network"], document["about"]
     if "head" not in network:
@@ -67,7 +67,7 @@ def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
 
     :param document: content of ``policy.json``
     :param model: the serialised ONNX model
-    :raises CoachError: the agent's network has no names in Coach 1.0.1, or an operation that is not converted
+    :raises CoachError: if the agent's network has no names in Coach 1.0.1, or an operation that is not converted
     """
     inputs, outputs = tensor_names(document)
     from rl_coach.architectures.tensorflow_components.frozen_graph import frozen_graph  # needs TensorFlow

@@ -104,7 +104,7 @@ class Policy:
         :param allow_filters_from: names of your own modules that define the policy's filters; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
         :param seed: seed of the random draws; None for any
-        :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
+        :raises CoachError: if there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
         """
         folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
@@ -144,7 +144,7 @@ class Policy:
     def _act_on_zeros(self) -> None:
         """Act once, so that parts that do not fit each other are an error when the policy is loaded.
 
-        :raises CoachError: the network cannot be computed; another error comes from the part that does not fit
+        :raises CoachError: if the network cannot be computed; another error comes from the part that does not fit
         """
         state = {name: _nearest_to_zero(self._spaces[name]) for name in self._inputs}
         state = self._input_filters[0].filter_trained(
@@ -217,7 +217,7 @@ class Policy:
             names such as ``outer/inner``
         :param deterministic: True takes the best action, or the middle of a distribution; False draws
         :return: an int, or an array of the environment's action space
-        :raises CoachError: an observation is missing, has another shape or is not in its space, or a mask allows no
+        :raises CoachError: if an observation is missing, has another shape or is not in its space, or a mask allows no
             action
         """
         state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
@@ -379,7 +379,7 @@ def _nearest_to_zero(space: Any) -> np.ndarray:
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     """The folder of the policy that ``path`` refers to; see ``Policy.load``.
 
-    :raises CoachError: there is no policy
+    :raises CoachError: if there is no policy
     """
     place = pathlib.Path(path).expanduser()
     if os.path.isfile(place):

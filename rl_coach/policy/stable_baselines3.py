@@ -19,8 +19,8 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
     """The weights of a policy, by Stable-Baselines3's names. Loading never executes code from the file.
 
     :param path: the ``.zip`` that ``model.save`` has written
-    :raises CoachError: the file is not a policy of Stable-Baselines3
-    :raises ModuleNotFoundError: PyTorch is not installed
+    :raises CoachError: if the file is not a policy of Stable-Baselines3
+    :raises ModuleNotFoundError: if PyTorch is not installed
     """
     import torch  # reads its own format
 
@@ -49,7 +49,7 @@ def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> Non
     :param networks: ``NetworkWrapper`` by name
     :param weights: as ``read`` gives them
     :param path: the file of the weights, for messages
-    :raises CoachError: a network has another shape, or the algorithm has no counterpart
+    :raises CoachError: if a network has another shape, or the algorithm has no counterpart
     """
     changes = []
     for name, network in networks.items():
