@@ -249,14 +249,14 @@ def test_bad_keywords_raise():
 
 @pytest.mark.parametrize("seeds", [3, "0-2", [0, 1], 0])
 def test_several_seeds_are_of_the_command(seeds):
-    with pytest.raises(CoachError, match=r"^seeds=.*: only the coach command can run several seeds.*seed=.*each$"):
+    with pytest.raises(CoachError, match=r"^seeds=.*: CoachInterface starts only one run.*seed=.*each seed$"):
         CoachInterface(preset="recorder.py", seeds=seeds)
     assert not os.path.exists("experiments")
 
 
 def test_several_seeds_are_gone_on_with_by_the_command(tmp_path):
     (tmp_path / "runs.json").write_text('{"runs": []}')
-    with pytest.raises(CoachError, match=r"^resume='.*': only the coach command can run several seeds"):
+    with pytest.raises(CoachError, match=r"^resume='.*': CoachInterface starts only one run"):
         CoachInterface(resume=str(tmp_path))
 
 
