@@ -128,7 +128,7 @@ def test_jobs_that_outlived_their_sweep_are_taken_up(cluster, coach, tmp_path): 
     pods = {pod.metadata.uid for pod in cluster.pods("trainer")}
     again = coach("--resume", str(group_of(tmp_path)))
     logs = [group_of(tmp_path) / f"{name}.log" for name in RUNS]
-    wait_until(lambda: all("took up job" in log.read_text() for log in logs))
+    wait_until(lambda: all("following the existing job" in log.read_text() for log in logs))
     end_with_scores(cluster, dict(zip(RUNS, (150.0, 180.0))))
     assert again.end() == DONE, again.text
     assert {pod.metadata.uid for pod in cluster.pods("trainer")} <= pods
