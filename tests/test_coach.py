@@ -192,7 +192,7 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-et", "rl_coach.no_module:Class"], "no module 'rl_coach.no_module'"),
         (["-p", "recorder.py", "-et", "rl_coach.environments.gym_environment:Atar"], "did you mean 'Atari'"),
         (["-p", "recorder.py", "-crd", "nowhere"], "no checkpoint at 'nowhere'"),
-        (["-p", "recorder.py", "-crd", ".", "-crf", "recorder.py"], "give one of them"),
+        (["-p", "recorder.py", "-crd", ".", "-crf", "recorder.py"], "give only one of them"),
         (["-p", "recorder.py", "-ep", "recorder.py"], "cannot be written"),
         (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),

@@ -118,7 +118,7 @@ class TestEnvResponseAndTransition:
 
     def test_the_return_is_known_once_the_episode_has_ended(self):
         row = transition()
-        with pytest.raises(ValueError, match="only once the episode has ended"):
+        with pytest.raises(ValueError, match="only after the end of the episode"):
             str(row.n_step_discounted_rewards)
         row.n_step_discounted_rewards = 3.0
         assert row.n_step_discounted_rewards == 3.0

@@ -175,4 +175,4 @@ def test_a_tuning_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cluster.ini").write_text(SETTINGS.format(more=""))
     assert main(["tune", "-p", "CartPole_DQN", "--steps", "100", "-dc", "-dcp", "cluster.ini"]) == BAD_INPUT
-    assert "start it on each with the same --storage" in capsys.readouterr().err
+    assert "start coach tune on each machine with the same --storage" in capsys.readouterr().err
