@@ -529,7 +529,7 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
 def worker_seed(seed: int | None, name: str) -> int | None:
     """The seed of a worker, which is different for each worker's name.
 
-    :param seed: the run's seed; the result is None if it is None
+    :param seed: the run's seed; for None the result is None
     :param name: the worker's name
     """
     if seed is None:

@@ -865,7 +865,7 @@ _OF_THE_WHOLE_RUN = {
 
 
 def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -> list[str]:
-    """The flags from which the trainer and the workers of a distributed run build their graphs.
+    """The flags that the trainer and the workers of a distributed run need to build their graphs.
 
     :param args: the flags of the run
     :param defaults: the flags' default values

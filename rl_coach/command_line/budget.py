@@ -170,7 +170,7 @@ class _Watch:
 
 
 def _measured(graph_manager: GraphManager, args: argparse.Namespace, launcher: Any, began: float) -> Speed:
-    """Measure the times of a preset in a short run, whose results are deleted.
+    """Measure the times of a preset in a short run. The files of this run are deleted.
 
     :raises CoachError: if the time is too short
     """

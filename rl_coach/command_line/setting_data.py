@@ -38,7 +38,7 @@ def setting_as_data(value: Any) -> Any:
 
 
 def setting_from_data(value: Any) -> Any:
-    """The value from which ``setting_as_data`` has made this result."""
+    """The inverse of ``setting_as_data``."""
     if isinstance(value, list):
         return [setting_from_data(item) for item in value]
     if not isinstance(value, dict):

@@ -200,8 +200,8 @@ class _Group:
         return SeedsProcess(self._directory, command_line.SEEDS_PROGRAM, given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
-        """Add the flag that connects the runs to the program. Tell the program which runs have ended already, because
-        it waits for all other runs."""
+        """Add the flag that connects the runs to the program. Report the runs that have already ended to the program,
+        because it waits for all other runs."""
         self._program = program
         begun = {job.directory.name for job in jobs}
         for run in self._document["runs"]:

@@ -39,7 +39,7 @@ from rl_coach.vector_level_manager import VectorLevelManager
 class BasicRLGraphManager(GraphManager):
     """Graph of one agent in one environment.
 
-    ``create_graph`` copies the parameters. So a preset may still change its parameters after it has made the graph
+    ``create_graph`` copies the parameters. A preset may therefore change its parameters after it has made the graph
     manager, and two graphs made from one preset share nothing.
 
     :param agent_params: the agent; an agent without filters uses the environment's default filters

@@ -320,7 +320,7 @@ class GraphCheckpoints:
 
     @functools.cached_property
     def _savers(self) -> SaverCollection | None:
-        """Savers of values that the graph's state does not contain; None if there are none."""
+        """Savers of values that the graph's state does not contain; None if there are no such values."""
         found = SaverCollection()
         for saver in (saver for level in self._levels for saver in level.collect_savers()):
             if not saver.is_in_state:

@@ -1,4 +1,4 @@
-"""The end of a run: save the training, and tell the user why the run ended."""
+"""The end of a run: save the training, and print the reason for the end."""
 
 from __future__ import annotations
 

@@ -930,7 +930,7 @@ class GraphManager(CoachNames, Constrained):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
-        """Write a checkpoint, from which the run can continue exactly. A full disk does not end the run.
+        """Write a checkpoint that can continue the run exactly. A full disk does not end the run.
 
         :param failed: True if training has failed; then the state is saved for inspection, not as the newest checkpoint
         :return: the checkpoint's path; None if the checkpoint could not be written, or another process writes
@@ -971,7 +971,7 @@ class GraphManager(CoachNames, Constrained):
         return GraphState(counters, self.level_managers, self.progress, self.improvement, self.seeds)
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the run, from which another run can continue exactly."""
+        """The state of the run. Another run can continue exactly from this state."""
         callbacks = self._run_callbacks.get_state() if self._run_callbacks.exist else None
         state = self._state.get(self.reset_required, self.force_next_reset)
         return {**state, "callbacks": callbacks} if callbacks else state

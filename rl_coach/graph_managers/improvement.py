@@ -1,4 +1,4 @@
-"""Counts of the part of a run after heatup, in which training and evaluation take turns."""
+"""Counts of the part of a run after heatup. In this part, training and evaluation take turns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rl_coach.runs.progress import Goal
 class Improvement:
     """Computes from the training counters how much of ``improve_steps`` is done and when the next evaluation is due.
 
-    Periods between evaluations are counted from the start of training. So a resumed run evaluates at the same counts
-    as an uninterrupted run.
+    Periods between evaluations are counted from the start of training. A resumed run therefore evaluates at the same
+    counts as an uninterrupted run.
 
     :param counter: the training counters
     :param training_steps: the name of training steps in the plural, such as ``updates``
@@ -36,7 +36,7 @@ class Improvement:
 
     @property
     def end(self) -> StepMethod | None:
-        """The count at which training ends; None while ``improve`` does not run."""
+        """The count of the end of training; None while ``improve`` does not run."""
         return self._end
 
     @property

@@ -111,7 +111,7 @@ class Workers:
             self._wait()
 
     def _next_of(self, one: AgentExchange) -> ExperienceChunk | None:
-        """The next experience of a stream that its agent has stored; None if there is none yet."""
+        """The next experience of a stream that its agent has stored; None if there is no new experience."""
         link = one.link
         if not link.has_entries and len(self._links) > 1:
             link.push_if_due()
@@ -165,7 +165,7 @@ class Workers:
                 f"after {most:.0f} s"
             )
 
-    # what is shown
+    # the display
 
     def _note_sender(self, sender: str) -> None:
         """If programs read the output, print a line when a worker plays for the first time or after a restart."""
@@ -230,8 +230,8 @@ class Workers:
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Tell the workers that the run is over, and write the totals to a file. A failure of this method only prints a
-        warning, because the run has already ended.
+        """End the workers, and write the totals to a file. A failure of this method only prints a warning, because the
+        run has already ended.
 
         :param directory: the directory of the file
         """

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BackgroundSender:
-    """Sends messages through a pipe in order, in a separate thread. So the caller never waits for the reader.
+    """Sends messages through a pipe in order, in a separate thread. The caller never waits for the reader.
 
     Two processes that both write before they read block forever if the pipe is full in both directions. They do not
     block if one of them uses this class. Messages that do not fit into the pipe yet are stored in memory.

@@ -141,7 +141,7 @@ class LogFollower(threading.Thread):
         self._ended.set()
 
     def stop(self) -> None:
-        """Pass on no more lines."""
+        """Stop passing lines on."""
         self._stopped = True
         self._ended.set()
 

@@ -255,7 +255,7 @@ class Kubernetes(Deploy):
         return is_gone
 
     def removal_command(self) -> str:
-        """The command line with which the user can remove the run."""
+        """The command line that removes the run."""
         return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
 
     def _own_job(self) -> Manifest | None:
@@ -284,7 +284,7 @@ class Kubernetes(Deploy):
 
 
 def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
-    """The description of a run, from which its manifests are made.
+    """The description of a run for its manifests.
 
     :param params: the settings of the run
     :param namespace: the namespace; empty if it is not known

@@ -83,7 +83,7 @@ class LocalOrchestrator:
         return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        # Only set flags: an exception here could interrupt the start of a process, which nobody would end then.
+        # Only set flags: an exception here could interrupt the start of a process. This process would never be ended.
         now = time.monotonic()
         if self._asked is None:
             self._asked, self._asked_at = number, now
@@ -189,8 +189,7 @@ class LocalOrchestrator:
         self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
 
     def _end(self) -> None:
-        # End the trainer first, while Redis and the workers still run: it saves, and tells the workers that the run is
-        # over.
+        # End the trainer first, while Redis and the workers still run, because the trainer saves and ends the workers.
         if self._trainer is not None:
             self._let_trainer_end(signal.SIGTERM)
         self._let_workers_hear()

@@ -167,7 +167,7 @@ class _ActorProcess(WatchedProcess):
     def _look(self) -> None:
         if self._question is None:
             self._question = self._actor.look.remote()
-        # do not wait for the response: there is none while the actor's node is lost
+        # Do not wait for the response, because a lost node does not respond.
         if not self._ray.wait([self._question], timeout=0)[0]:
             return
         question, self._question = self._question, None

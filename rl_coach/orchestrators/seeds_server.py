@@ -1,6 +1,6 @@
 """The process that computes the compiled loops of several seeds in one program, and the class that starts this process.
 
-Each seed also has a process of its own, with a display, a CSV, evaluations and checkpoints. The seed's process requests
+Each seed also has its own process, with a display, a CSV, evaluations and checkpoints. The seed's process requests
 the calls of its loop and records their results (``LoopOfSeeds``). A call computes all seeds at once, after all seeds
 have requested it. If some seeds have made fewer steps, for example because their runs were stopped, only these seeds
 continue until all seeds have made the same number of steps.

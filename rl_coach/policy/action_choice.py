@@ -194,8 +194,8 @@ def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
 
 
 def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
-    """The number of heads in which an action is the best action. If several actions of a head are equally good, they
-    share the head's vote.
+    """The votes for each action. Each head has one vote for its best action. If several actions are equally good, they
+    share this vote.
 
     :param heads: [B, K, A], the values of K heads
     :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
