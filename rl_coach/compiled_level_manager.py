@@ -38,7 +38,7 @@ class _Call(NamedTuple):
 
     :param plan: the steps and training phases of the call
     :param clock: the agent's clock after the call
-    :param played: the results of the call; to read them is to wait for the end of the call
+    :param played: the results of the call; code that reads them waits for the end of the call
     :param updates: number of updates of the networks
     """
 

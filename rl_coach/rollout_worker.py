@@ -374,7 +374,7 @@ class RolloutWorker:
         return sum(link.outbox.acknowledged for link in self._links)
 
     def play(self) -> None:
-        """Act until the trainer says that the run is over.
+        """Act until the trainer ends the run.
 
         :raises Silence: if the trainer has sent nothing for too long
         :raises TrainingError: if the experience cannot be learned from

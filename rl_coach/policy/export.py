@@ -198,7 +198,7 @@ def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] |
 def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_graph: bool = False) -> pathlib.Path:
     """Write the policy of an experiment or a checkpoint into a new folder, with a README that explains its use.
 
-    The folder is first written under another name. So after an error there is no incomplete folder.
+    The folder is first written under another name. After an error there is no incomplete folder.
 
     :param path: see ``Policy.load``
     :param directory: the path of the new folder; an empty folder may exist
