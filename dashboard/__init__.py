@@ -1,1 +1,1 @@
-"""The dashboard: a web page with every signal of every run, also while the runs train."""
+"""The dashboard: a web page with all signals of all runs, also while the runs train."""

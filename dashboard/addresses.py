@@ -1,4 +1,4 @@
-"""Views that the server stores: long views, for which an address contains only a name, and views that users saved."""
+"""Views of the page that the server stores: views that are too long for an address, and views that users have saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
 LONGEST_QUERY = 400
-"""The largest number of characters of a view in the address itself."""
+"""The largest length of a view in an address. For a longer view, the address contains only a name."""
 VIEWS_FILE = ".views"
 LONGEST_NAME = 80
 _NAME = "view"
@@ -19,9 +19,9 @@ _MOST_VIEWS = 5000
 
 
 class Addresses:
-    """The views that pages have shown, by their names.
+    """Stores views of pages as query strings, by name.
 
-    :ivar saved: the queries of the views that users saved, by the users' names for them
+    :ivar saved: the query strings of the views that users have saved, by the names that users have given
 
     :param path: a file with a line for each view, so that links remain valid. Without a file, links are valid as long
         as the server runs
@@ -40,7 +40,7 @@ class Addresses:
         self._views = dict(views[-_MOST_VIEWS:])
 
     def shortened(self, query: str) -> str:
-        """A short query for the same view. :param query: begins with ``?``"""
+        """A short query string for the same view. :param query: the query string, which begins with ``?``"""
         if not LONGEST_QUERY < len(query) <= _LARGEST_VIEW:
             return query
         name = hashlib.sha256(query.encode()).hexdigest()[:12]
@@ -52,7 +52,11 @@ class Addresses:
         return f"?{urlencode({_NAME: name})}"
 
     def save(self, name: str, query: str | None) -> None:
-        """Save a view under a name. :param query: begins with ``?``; None removes the view"""
+        """Save a view under a name.
+
+        :param name: the name
+        :param query: the query string, which begins with ``?``; None removes the view
+        """
         name = " ".join(name.split())[:LONGEST_NAME]
         if not name or (query is not None and len(query) > _LARGEST_VIEW):
             return
@@ -62,7 +66,7 @@ class Addresses:
             self._append(f"{_SAVED}{quote(name, safe='')} {query or '-'}\n")
 
     def whole(self, query: str) -> str | None:
-        """The full query of a view; None for an unknown name."""
+        """The full query string of a view; None if ``query`` contains an unknown name."""
         names = parse_qs(query.lstrip("?")).get(_NAME)
         return query if names is None else self._views.get(names[-1])
 

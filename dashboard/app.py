@@ -1,4 +1,4 @@
-"""The ``dashboard`` command: serve the page over a directory of experiments."""
+"""The command ``dashboard``: serve the page for a directory of experiments."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ class _Parser(Parser):
 def arguments(command_line: Sequence[str] | None = None, program: str = "dashboard") -> argparse.Namespace:
     """Read the command line.
 
-    :raises CoachError: an argument is unknown, or has a value that it cannot have
+    :param command_line: the arguments; None uses the arguments of this process
+    :param program: the program's name, for messages
+    :raises CoachError: if an argument is unknown, or does not accept its value
     """
-    parser = _Parser(program, "See what Coach's runs do, in a browser.", "")
+    parser = _Parser(program, "Show Coach's runs in a browser.", "")
     parser.add_argument(
-        "-d", "--experiment_dir", metavar="DIR", help="show every run below this directory (default: ./experiments)"
+        "-d", "--experiment_dir", metavar="DIR", help="show all runs in this directory (default: ./experiments)"
     )
     parser.add_argument(
         "-f", "--experiment_files", metavar="CSV", nargs="+", default=[], help="show only these signal CSVs"
@@ -65,24 +67,24 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
         metavar="NAME",
         action="append",
         default=[],
-        help="answer under this name too, in addition to the names of this machine",
+        help="accept requests to this host name, in addition to the names of this machine",
     )
     parser.add_argument(
         "--edit",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="let pages name, tag, archive and delete runs (default: only if no other machine can reach them)",
+        help="allow users to name, tag, archive and delete runs (default: only if no other machine can open the page)",
     )
     parser.add_argument(
         "--open", action=argparse.BooleanOptionalAction, default=True, help="open the page in a browser"
     )
-    parser.add_argument("--no-cache", action="store_true", help="keep no parsed columns in the user's cache directory")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the user's cache directory")
     parser.add_argument("--while-process", type=int, metavar="PID", help=argparse.SUPPRESS)
     return parser.parse_args(command_line)
 
 
 def main(command_line: Sequence[str] | None = None, program: str = "dashboard") -> int:
-    """Run ``dashboard`` or ``coach dashboard``. :return: the exit status"""
+    """Run ``dashboard`` or ``coach dashboard``. :return: the exit code"""
     try:
         options = arguments(command_line, program)
         root, files = _where(options.experiment_dir, options.experiment_files)
@@ -107,15 +109,18 @@ def main(command_line: Sequence[str] | None = None, program: str = "dashboard") 
 
 
 def run(arguments: Sequence[str]) -> int:
-    """``coach dashboard``: serve the dashboard until interrupted. :return: the exit status"""
+    """``coach dashboard``: serve the dashboard until interrupted. :return: the exit code"""
     return main(arguments, "coach dashboard")
 
 
 def open_dashboard(experiment_path: str | os.PathLike) -> subprocess.Popen:
-    """Show a directory of experiments in the browser, from a process that continues with other work.
+    """Show a directory of experiments in the browser, and return at once.
 
-    A separate process serves the page, on this machine only: training does not slow down, and the page stays open when
-    training ends. The separate process ends when this process has ended and no page is open.
+    A separate process serves the page, only on this machine. So training does not slow down, and the page stays open
+    after training. The separate process ends when this process has ended and no page is open.
+
+    :param experiment_path: the directory
+    :return: the separate process
     """
     command = [sys.executable, "-m", __name__, "--experiment_dir", os.fspath(experiment_path)]
     return subprocess.Popen([*command, "--while-process", str(os.getpid())])
@@ -135,15 +140,17 @@ def serve(
 ) -> None:
     """Serve the page until interrupted.
 
-    :param files: show only these CSVs; empty shows all
-    :param port: the port; None is the default. If the port is in use, the next free one is used and printed
-    :param show: open a browser
-    :param tab: the tab of the page to open; empty for the first
-    :param cached: keep parsed columns in the user's cache directory
-    :param allowed: more host names to answer to, in addition to this machine's names
-    :param editable: True lets pages name, tag, archive and delete runs
-    :param while_process: end when this process has ended and no page is open
-    :raises CoachError: the host is not an address of this machine, or no port is free
+    :param root: the directory of experiments
+    :param files: show only these CSVs; empty shows all CSVs
+    :param host: the address to listen on
+    :param port: the port; None for the default. If the port is in use, the next free port is used and printed
+    :param show: True opens a browser
+    :param tab: the tab of the page that is shown first; empty for the first tab
+    :param cached: True stores parsed columns in the user's cache directory
+    :param while_process: the id of a process; the server ends when this process has ended and no page is open
+    :param allowed: host names that are accepted, in addition to the names of this machine
+    :param editable: True allows users to name, tag, archive and delete runs
+    :raises CoachError: if the host is not an address of this machine, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
     server, port = make_server(store, host, port, allowed)
@@ -167,15 +174,15 @@ def serve(
 
 
 def _stop_on_sigterm(server: Server) -> None:
-    """Stop the server on SIGTERM. Bokeh's own handler prints a line first, and it fails to stop if the terminal was
-    closed."""
+    """Stop the server after SIGTERM. Bokeh's own handler prints a line first. If the terminal was closed, this print
+    fails, and the server would not stop."""
     loop: Any = server.io_loop
     if sys.platform != "win32":
         loop.asyncio_loop.add_signal_handler(signal.SIGTERM, loop.stop)
 
 
 def _keep_quiet_about_closed_tabs(server: Server) -> None:
-    """Ignore errors of sending to a tab that was closed meanwhile."""
+    """Ignore errors that occur when data are sent to a tab that was closed."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -192,7 +199,7 @@ def _end_if_left(server: Server, process: int) -> None:
 
 
 def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str] = ()) -> tuple[Server, int]:
-    """A listening server of the page, and its port."""
+    """Make a server that listens. :return: the server and its port"""
     wanted = DEFAULT_PORT if port is None else port
     for candidate in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
         try:
@@ -203,9 +210,9 @@ def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str
             raise CoachError(f"cannot listen on '{host}': {error.strerror or error}") from None
         got = server.port or candidate
         if candidate != wanted:
-            print(f"Port {wanted} is in use; taking {got}", flush=True)
+            print(f"Port {wanted} is in use; using port {got}", flush=True)
         return server, got
-    raise CoachError(f"no free port from {wanted} on; name one with --port")
+    raise CoachError(f"there is no free port from {wanted} on; choose a free port with --port")
 
 
 def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Server:
@@ -217,7 +224,7 @@ def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Serve
         extra_patterns=[(r"/media/(.*)", MediaHandler, {"path": str(store.root)})],
         show=False,
         start=False,
-        # Forget closed tabs soon, but let a tab return after a lost connection.
+        # Remove the sessions of closed tabs soon, but let a tab reconnect after a lost connection.
         check_unused_sessions_milliseconds=5000,
         unused_session_lifetime_milliseconds=15000,
     )
@@ -231,7 +238,7 @@ def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Serve
 
 class _Template(pn.Template):
     def __repr__(self) -> str:
-        """A short text: Panel computes this text at each addition to the template, and its default takes 0.1 s."""
+        """A short text. Panel computes this text at each addition to the template, and its default takes 0.1 s."""
         return type(self).__name__
 
 

@@ -1,14 +1,14 @@
-// The switches at the top right, and what belongs to the browser's window: its address, its theme, its exports.
+// The buttons at the top right. This widget also sets the address, the history and the theme of the browser's window.
 const SUN = '<svg viewBox="0 0 20 20"><circle cx="10" cy="10" r="3.6"/><path d="M10 1.8v2.4M10 15.8v2.4M1.8 10h2.4M15.8 10h2.4M4.2 4.2l1.7 1.7M14.1 14.1l1.7 1.7M4.2 15.8l1.7-1.7M14.1 5.9l1.7-1.7"/></svg>';
 const MOON = '<svg viewBox="0 0 20 20"><path d="M16.6 11.9A7 7 0 0 1 8.1 3.4a7 7 0 1 0 8.5 8.5z"/></svg>';
 
-// The saved views: a list to open or remove them, and a field that saves the present one.
+// The saved views: a list in which users open or remove views, and a field with which they save the current view.
 function savedViews(model) {
   const list = element("div", "views");
   const name = element("input", "", undefined, { placeholder: "Name this view", "aria-label": "Name of the view", maxLength: 80 });
   const save = element("button", "", "Save", { type: "submit" });
   const form = box("form", "", name, save);
-  const shown = box("details", "saved", element("summary", "", "Views", { title: "Views that were saved here" }), box("div", "menu", list, form));
+  const shown = box("details", "saved", element("summary", "", "Views", { title: "Saved views of this directory" }), box("div", "menu", list, form));
   let count = 0;
   const tell = (name, saves) => { model.saving = JSON.stringify({ name, saves, count: (count += 1) }); };
   form.onsubmit = (event) => {
@@ -41,7 +41,7 @@ export function render({ model }) {
   const liveText = element("span", "", "Live");
   const live = box("button", "live", element("i", "lamp"), liveText);
   live.title = "Show new rows as they are written";
-  const copy = element("button", "copy", "Copy link", { title: "The address holds this whole view" });
+  const copy = element("button", "copy", "Copy link", { title: "Copy a link that opens this view" });
   const theme = element("button", "icon");
   const settings = element("button", "settings", "Settings", { "aria-expanded": "false" });
   const views = savedViews(model);
@@ -59,8 +59,8 @@ export function render({ model }) {
     theme.title = `Change to the ${other} theme`;
     theme.setAttribute("aria-label", theme.title);
   };
-  // The browser's history: what the user did is a step in it, what the page did by itself before is none. Turning the
-  // wheel, dragging a slider and typing are one step however often they report.
+  // The browser's history. Changes by the user are steps of the history; changes by the page before the user's first
+  // action are not. Several quick changes of the same field, for example while the user types, are one step.
   const TOGETHER_MILLISECONDS = 1500;
   let isTouched = false;
   let last = { what: "", time: 0 };
@@ -98,7 +98,7 @@ export function render({ model }) {
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
   };
-  // On a narrow page what is set beside the plot lies over it while it is wanted.
+  // On a narrow page, the settings are hidden. The button shows them on top of the plot.
   const page = document.documentElement;
   const showSettings = (on) => {
     page.toggleAttribute("data-settings", on);
@@ -108,7 +108,7 @@ export function render({ model }) {
   document.querySelector(".shade").onclick = () => showSettings(false);
   addEventListener("keydown", (event) => { if (event.key === "Escape") showSettings(false); });
 
-  // The split between the table and what is below: dragged, or moved by the arrow keys, and kept by the browser.
+  // The line between the table and the plot. Mouse and arrow keys move it. The browser stores its place.
   const SPLIT = "coach-split";
   const split = document.querySelector(".split");
   const main = document.querySelector("main");

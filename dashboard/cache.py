@@ -1,6 +1,6 @@
-"""A cache of columns and summaries on disk, so that no CSV is parsed twice.
+"""A cache of parsed columns and summaries on disk, so that no CSV is parsed twice.
 
-The cache is in the user's cache directory, never in the experiments directory, and may be deleted at any time.
+The cache is in the user's cache directory, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rl_coach.utilities import files
 from rl_coach.utilities.safe_reading import read_json_if_whole
 
 SMALLEST_FILE_BYTES = 1 << 19
-"""Smaller CSVs are not cached, because parsing them is faster than a look-up."""
+"""The smallest size of a CSV that is cached. A smaller CSV is parsed faster than it is found in the cache."""
 LARGEST_CACHE_BYTES = 4 << 30
 
 
@@ -31,9 +31,12 @@ def default_directory() -> pathlib.Path:
 
 
 class ColumnCache:
-    """Arrow files of parsed columns, memory-mapped when read, and one JSON with the summaries of all runs.
+    """A cache with an Arrow file of the parsed columns for each CSV, and a JSON file with the summaries of all runs.
 
-    If the directory cannot be written, the cache stores nothing. That is not an error.
+    If the directory cannot be written, the cache stores nothing. This is not an error.
+
+    :param directory: the directory of all caches
+    :param root: the experiments directory; each experiments directory has a separate cache
     """
 
     def __init__(self, directory: str | os.PathLike, root: str | os.PathLike):
@@ -44,7 +47,7 @@ class ColumnCache:
         return self.directory / f"{_digest(os.fspath(path))}.arrow"
 
     def read(self, path: str | os.PathLike) -> SignalFile:
-        """The reader of a CSV, with the CSV's cached columns."""
+        """The reader of a CSV, with the cached columns if there are any."""
         try:
             with pa.memory_map(str(self._file(path))) as source:
                 table = pa.ipc.open_file(source).read_all()
@@ -59,7 +62,7 @@ class ColumnCache:
         return file
 
     def write(self, file: SignalFile) -> None:
-        """Store the columns of a CSV if it is large enough."""
+        """Store the columns of a CSV, if the CSV is large enough and the cache has room."""
         if file.table is None or file.offset < SMALLEST_FILE_BYTES:
             return
         if self._bytes + file.nbytes > LARGEST_CACHE_BYTES:
@@ -76,7 +79,7 @@ class ColumnCache:
         self._bytes += self._put(self._file(file.path), sink.getvalue())
 
     def read_summaries(self) -> dict[str, Any]:
-        """Read the stored summaries, by the CSV's path; empty if they are missing or damaged."""
+        """The stored summaries by the CSV's path; empty if there are none or the file is damaged."""
         return read_json_if_whole(self.directory / "summaries.json")
 
     def write_summaries(self, summaries: dict[str, Any]) -> None:
@@ -84,7 +87,10 @@ class ColumnCache:
         self._put(self.directory / "summaries.json", json.dumps(summaries).encode())
 
     def _put(self, path: pathlib.Path, data: Any) -> int:
-        """Write atomically, so that another dashboard never reads half a file. :return: number of bytes written"""
+        """Write a file atomically, so that another dashboard does not read an incomplete file.
+
+        :return: number of bytes written; 0 if the file cannot be written
+        """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as file:

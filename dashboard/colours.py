@@ -1,4 +1,5 @@
-"""Colours of lines, different for any kind of colour vision, and colours of the plot around them."""
+"""The colours of lines, which people with any kind of colour vision can distinguish, and the other colours of the
+plot."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ PLOT = {
 
 
 def line_colour(index: int, theme: str) -> str:
-    """The colour of an index, as ``#rrggbb``; the palette repeats."""
+    """The colour with an index, as ``#rrggbb``. After the last colour of the palette, the first colour follows."""
     palette = LINES[theme]
     return palette[index % len(palette)]
 
 
 def lowest_free(taken: Iterable[int]) -> int:
-    """The first colour that is not in ``taken``; if all are taken, the least used colour."""
+    """The index of the first colour that is not in ``taken``; if all colours are taken, of the least used colour."""
     counts = [0] * len(LINES["light"])
     for index in taken:
         counts[index % len(counts)] += 1

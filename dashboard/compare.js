@@ -1,4 +1,4 @@
-// Parameters against results: a scatter of one against one, and parallel coordinates of several.
+// Results by parameters: a scatter plot with one parameter, and parallel coordinates with several parameters.
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_AXES = 8;
 const MOST_MARKS = 8;
@@ -11,7 +11,8 @@ function drawn(tag, attributes, ...children) {
   return made;
 }
 
-// Round numbers within a range: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis powers of ten.
+// Round numbers in a range for the marks of an axis: multiples of 1, 2 or 5 times a power of ten. A logarithmic axis
+// has powers of ten.
 function roundMarks(from, to, isLog) {
   if (isLog) {
     const [low, high] = [Math.floor(Math.log10(from)), Math.ceil(Math.log10(to))];
@@ -27,19 +28,19 @@ function roundMarks(from, to, isLog) {
   return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, place) => (first + place) * step);
 }
 
-// Powers of ten of both signs within a range, and 0.
+// The positive and negative powers of ten in a range, and 0.
 function powersBetween(from, to, least) {
   const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(Math.max(-from, to)))];
   const powers = Array.from({ length: high - low + 1 }, (_, place) => 10 ** (low + place));
   return [...powers.map((power) => -power).reverse(), 0, ...powers].filter((mark) => mark >= from && mark <= to);
 }
 
-// A logarithm of numbers of either sign: linear below the smallest size.
+// A logarithm for positive and negative numbers. It is linear for sizes below ``least``.
 const symmetricLog = (least) => (value) => Math.sign(value) * Math.log10(1 + Math.abs(value) / least);
 
-// An axis of what runs have under one name: numbers by their size, or by their logarithm, which is chosen or taken where
-// they span two powers of ten, words in a row. Runs without a value are at its end, where a mark says so: no run is left
-// out.
+// An axis for the values of one parameter or result. Words have equal distances. Numbers have a linear or a logarithmic
+// scale. If the user chose no scale, it is logarithmic for positive numbers whose ratio is 100 or more. Runs without a
+// value are at the start of the axis, at a mark of their own.
 function axisOf(values, isResult = false, chosen = "") {
   const there = values.filter((value) => !missing(value));
   const start = there.length < values.length && there.length ? 0.14 : 0;
@@ -93,7 +94,7 @@ export function render({ model }) {
   const across = () => (given.parameters.includes(model.across) ? model.across : ranked()[0] ?? given.parameters[0]);
   const result = () => (given.results.includes(model.result) ? model.result : given.results[0]);
   const shares = () => (weighed.result === result() ? weighed.shares : {});
-  // The most important first; what has no importance, such as the seed, stays in the order in which it was sent.
+  // The most important parameters are first. Parameters without importance, such as the seed, keep the server's order.
   const ranked = () => [...given.differing].sort((a, b) => (shares()[b] ?? 0) - (shares()[a] ?? 0));
   const axes = () => (model.axes.length ? model.axes.filter((name) => given.parameters.includes(name)) : ranked().slice(0, 5));
 
@@ -137,7 +138,7 @@ export function render({ model }) {
     let before = -Infinity;
     for (const [at, text] of x.marks) {
       const place = left + inset + at * (width - left - right - 2 * inset);
-      if (place - before < 12 + 6.5 * Math.min(14, text.length)) continue; // words would lie on each other
+      if (place - before < 12 + 6.5 * Math.min(14, text.length)) continue; // otherwise the words would cover each other
       before = place;
       svg.append(drawn("line", { x1: place, x2: place, y1: top, y2: height - bottom, class: "grid" }), drawn("text", { x: place, y: height - bottom + 15, class: "mark middle" }, text.length > 14 ? `${text.slice(0, 13)}…` : text));
     }
@@ -158,7 +159,7 @@ export function render({ model }) {
     const px = (place) => left + (names.length > 1 ? place / (names.length - 1) : 0.5) * (width - left - right);
     const py = (at) => height - bottom - at * (height - top - bottom);
     const best = made.at(-1);
-    // The best results are drawn last, over the others.
+    // The best results are drawn last, on top of the other results.
     const placed = given.runs.map((run) => [run, best.at(run.values[result()])]).sort((a, b) => a[1] - b[1]);
     for (const [run, at] of placed) {
       const path = names.map((name, place) => `${place ? "L" : "M"}${px(place)},${py(made[place].at(run.values[name]))}`).join("");
@@ -212,7 +213,7 @@ export function render({ model }) {
     hush();
     if (!given.runs.length || !given.parameters.length) {
       bar.replaceChildren();
-      plots.replaceChildren(element("div", "nothing", given.runs.length ? "No parameters: there is no JSON beside these CSVs." : "No runs to compare."));
+      plots.replaceChildren(element("div", "nothing", given.runs.length ? "No parameters: the JSON files next to the CSVs are missing." : "No runs to compare."));
       return;
     }
     const focused = bar.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement.getAttribute("aria-label") : null;

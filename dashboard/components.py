@@ -1,4 +1,4 @@
-"""The page's own widgets, for functions that Bokeh and Panel lack or offer only with unescaped names."""
+"""The widgets of the page that Bokeh and Panel do not have, or that show names as HTML there."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ def style(name: str) -> list[str]:
 
 
 def script(*names: str) -> str:
-    """The JavaScript module of a widget, after the code that all widgets share."""
+    """The JavaScript module of a widget, including the code that all widgets share."""
     return "".join((_HERE / f"{name}.js").read_text() for name in ("elements", *names))
 
 
 class Bar(JSComponent):
-    """The bar of the page. It also sets live updates, the theme, the address, the split and the cover of the page, and
-    shows the values of the lines at the mouse.
+    """The bar at the top of the page. It sets live updates, the theme and the address, and the heights of table and
+    plot. It also shows the values of the lines next to the mouse.
 
-    :param views: JSON of the saved views: pairs of a name and a query
-    :param saving: JSON of a ``name``, and True for ``saves``; False removes the saved view
-    :param computing: text that replaces the plot while it does not match the settings; empty if it does
-    :param reading: text next to the plot while it shows only a part of the requested lines
+    :param covered: True shows the message that there are no runs
+    :param computing: text in place of the plot while the plot does not match the settings; otherwise empty
+    :param reading: text next to the plot while it shows only some of the requested lines
+    :param live: True shows new rows as they are written
+    :param theme: ``light`` or ``dark``
+    :param query: the query string of the page's address
+    :param views: JSON of the saved views: pairs of a name and a query string
+    :param saving: JSON of the ``name`` of a view and ``saves``: true saves the view, false removes it
+    :param editable: True allows users to save and remove views
     """
 
     covered = param.Boolean()
@@ -45,9 +50,9 @@ class Bar(JSComponent):
 
 
 class SignalPicker(JSComponent):
-    """A field to choose signals.
+    """A field in which the user chooses signals.
 
-    :param title: the text above it
+    :param title: the text above the field
     :param names: all signals, the most used first
     :param value: the chosen signals
     """
@@ -61,7 +66,7 @@ class SignalPicker(JSComponent):
 
 
 class PictureButtons(JSComponent):
-    """Buttons that save the plot as PNG and as SVG; ``ready`` if there is a plot."""
+    """Buttons that save the plot as PNG or SVG. :param ready: True if there is a plot"""
 
     ready = param.Boolean()
 
@@ -74,9 +79,12 @@ class Wall(JSComponent):
 
     :param names: all signals, the most used first
     :param pins: signals that come before all others
-    :param wanted: the visible signals. The server answers in ``sent``: JSON of ``charts`` (lines by signal), and
-        ``stale`` if the browser's charts are old
-    :param opened: the signal to show large
+    :param wanted: the visible signals, which the browser requests from the server
+    :param sent: the server's response as JSON: ``charts`` with the lines by signal, and ``stale``, which is true if the
+        charts in the browser are old
+    :param opened: the signal that the user wants to see in the large plot
+    :param log_x: True for a logarithmic x-axis
+    :param log_y: True for a logarithmic y-axis
     """
 
     names = param.List()
@@ -92,7 +100,7 @@ class Wall(JSComponent):
 
 
 class Media(JSComponent):
-    """GIFs and videos on a line of time. :param sent: JSON of ``panels.media_of``"""
+    """GIFs and videos, with a slider over environment steps. :param sent: the result of ``panels.media_of`` as JSON"""
 
     sent = param.String()
 
@@ -101,7 +109,7 @@ class Media(JSComponent):
 
 
 class HistogramWall(JSComponent):
-    """Distributions over steps. :param sent: JSON of ``panels.histograms_of``"""
+    """Distributions over environment steps. :param sent: the result of ``panels.histograms_of`` as JSON"""
 
     sent = param.String()
 
@@ -112,12 +120,12 @@ class HistogramWall(JSComponent):
 class Comparison(JSComponent):
     """A scatter plot and parallel coordinates of parameters and results.
 
-    :param sent: JSON of ``runs_table.comparison``
-    :param importance: JSON of a ``result``, the ``shares`` of the settings in it, and a ``text``
-    :param across: the parameter of the scatter plot; empty for the first
-    :param across_scale: one of ``view.SCALES``, of the axis of this parameter; empty chooses by the values
-    :param result: the result of the scatter plot, and the last of the parallel axes; empty for the first
-    :param result_scale: as ``across_scale``, of the result's axes
+    :param sent: the result of ``runs_table.comparison`` as JSON
+    :param importance: JSON of ``result``, the importance (``shares``) of each setting for this result, and a ``text``
+    :param across: the parameter of the scatter plot; empty for the first parameter
+    :param across_scale: the scale of this parameter's axis, one of ``view.SCALES``; empty selects a scale by the values
+    :param result: the result of the scatter plot and of the last parallel axis; empty for the first result
+    :param result_scale: the scale of the result's axes, one of ``view.SCALES``; empty selects a scale by the values
     :param axes: the parameters of the parallel axes; empty for the parameters that differ
     """
 

@@ -1,4 +1,4 @@
-"""Computes lines from columns: smoothing, means over groups, bands, and thinning to the points that a screen shows."""
+"""Computes lines from columns: smoothing, and thinning to the points that a screen can show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rl_coach.runs.workers import RunSignals
 from .view import LARGEST_WINDOW, SIGNAL
 
 POINTS_OF_A_CURVE = 1600
-"""About the width of a plot in pixels: the smallest and the largest value of every second pixel."""
+"""The number of points of a drawn line, about the width of a plot in pixels."""
 _PARTS_OF_A_LINE = 20
 _LONGEST_TITLE = 44
 _BETWEEN_PARTS = " · "
@@ -38,17 +38,24 @@ _AXIS_COLUMNS = {
 
 
 def axis_columns(axis: str) -> tuple[str, ...]:
-    """The columns with the places of a run's rows. :param axis: the value of ``View.x``"""
+    """The columns that contain the x-values of a run's rows. :param axis: the value of ``View.x``"""
     return (axis.removeprefix(SIGNAL),) if axis.startswith(SIGNAL) else _AXIS_COLUMNS[axis]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Line of the plot; every array is float64 [points].
+    """A line of the plot. Every array is float64 [points].
 
-    :param key: identifies the line over updates
-    :param raw: the values before smoothing, None without smoothing
-    :param low: the lower edge of the band, None without a band
+    :param key: the id of the line, which does not change when the line gets new points
+    :param label: the text in the legend
+    :param colour: the index of the colour
+    :param dash: the index of the dash pattern
+    :param right: True for the right axis
+    :param x: the x-values
+    :param y: the y-values
+    :param raw: the values before smoothing; None without smoothing
+    :param low: the lower edge of the band; None without a band
+    :param high: the upper edge of the band; None without a band
     :param count: number of runs in the mean at each point; None for a single run
     """
 
@@ -65,7 +72,7 @@ class Curve:
     count: np.ndarray | None = None
 
     def take(self, indices: np.ndarray | slice) -> Curve:
-        """The curve at some of its points."""
+        """The curve with only some of its points. :param indices: the indices of these points"""
         arrays = ("x", "y", "raw", "low", "high", "count")
         return replace(
             self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None}
@@ -73,15 +80,15 @@ class Curve:
 
 
 def short_titles(labels: Sequence[str]) -> list[str]:
-    """Short labels for a legend. A first part that all labels share is removed. If a label is long, shared first words
-    become "…", and long labels are cut in the middle.
+    """Short labels for a legend. If all labels have the same first part, this part is removed. If a label is long, the
+    first words that all labels share become "…", and long labels are cut in the middle.
     """
     first_parts = [label.partition(_BETWEEN_PARTS) for label in labels]
     if len(labels) > 1 and len({first for first, _, _ in first_parts}) == 1 and all(rest for _, _, rest in first_parts):
         labels = [rest for _, _, rest in first_parts]
     if max(map(len, labels), default=0) <= _LONGEST_TITLE:
         return list(labels)
-    first, last = min(labels), max(labels)  # a beginning that both share is shared by all
+    first, last = min(labels), max(labels)  # if these two have the same beginning, all labels have it
     same = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), 0)
     cut = max((match.end() for match in _ENDS_OF_WORDS.finditer(first[:same])), default=0)
     titles = [_without_middle(f"…{label[cut:]}" if cut > 1 else label) for label in labels]
@@ -95,10 +102,11 @@ def _without_middle(title: str) -> str:
 
 
 def x_values(file: RunSignals, axis: str, counts_minutes: bool) -> np.ndarray | None:
-    """Places of a run's rows on an axis [rows], None if the run has no such column.
+    """The x-values of a run's rows, [rows]; None if the run does not have the column.
 
+    :param file: the run's signals
     :param axis: the value of ``View.x``
-    :param counts_minutes: as in ``RunDescription``
+    :param counts_minutes: see ``RunDescription``
     """
     names = file.names
     if axis == "time":
@@ -111,7 +119,14 @@ def x_values(file: RunSignals, axis: str, counts_minutes: bool) -> np.ndarray | 
 
 
 def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The points that can be drawn, in the order of x: finite, and positive on a logarithmic axis."""
+    """The points that can be drawn, sorted by x. Numbers that are not finite, and non-positive numbers on a logarithmic
+    axis, are left out.
+
+    :param x: [points]
+    :param y: [points]
+    :param log_x: True for a logarithmic x-axis
+    :param log_y: True for a logarithmic y-axis
+    """
     drawable = np.isfinite(x) & np.isfinite(y)
     if log_x:
         drawable &= x > 0
@@ -125,10 +140,13 @@ def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = Fal
 
 
 def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
-    """Smooth values without NaN [points] over ``window`` of them, or over a twentieth of them if it is 0.
+    """Smooth values.
 
-    The method ``window`` is the mean of the last ``window`` values, or of all values at the start. The method
-    ``exponential`` weights values by (1 - 2 / (window + 1))^age, so that both methods have the same lag.
+    :param y: [points] without NaN
+    :param kind: ``window`` computes the mean of the last ``window`` values, or of all values at the start.
+        ``exponential`` weights values by (1 - 2 / (window + 1))^age, so that both kinds have the same lag. ``none``
+        does not smooth
+    :param window: number of values; 0 for a twentieth of all values
     """
     window = window or min(LARGEST_WINDOW, y.size // _PARTS_OF_A_LINE)
     if kind == "none" or window <= 1 or y.size == 0:
@@ -140,7 +158,13 @@ def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
 
 
 def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:
-    """Keep only visible points: many within ``x_range``, few outside, so that panning shows no gap."""
+    """Reduce a curve to the points that are visible.
+
+    :param curve: the curve
+    :param x_range: the visible range of x; outside of it, a quarter of the points is kept for panning. None for the
+        whole curve
+    :param points: the number of points
+    """
     if curve.x.size <= points:
         return curve
     shape = curve.raw if curve.raw is not None else curve.y
@@ -160,7 +184,13 @@ def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int =
 def bounds(
     low: Sequence[np.ndarray], high: Sequence[np.ndarray], log: bool, margin: float
 ) -> tuple[float, float] | None:
-    """A range that shows every value and a margin, as a share of the range, around them; None without values."""
+    """The range of an axis that shows all values; None without values.
+
+    :param low: the values at the lower edges of the lines and bands
+    :param high: the values at the upper edges
+    :param log: True for a logarithmic axis
+    :param margin: the space around the values, as a share of the range
+    """
     lows = [float(values.min()) for values in low if values.size]
     highs = [float(values.max()) for values in high if values.size]
     if not lows:

@@ -28,7 +28,7 @@ _MOST_SETTINGS = 4
 
 @dataclass(frozen=True)
 class Drawing:
-    """Curves and their axes, or a message if there is nothing to draw."""
+    """Curves and the labels of their axes, or a message if there is nothing to draw."""
 
     curves: tuple[Curve, ...]
     x_label: str
@@ -38,8 +38,8 @@ class Drawing:
 
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
-    """A short unique name for each run: its experiment, and other properties if several runs have this experiment, such
-    as the settings that differ between them."""
+    """A short unique label for each run, by the run's id: the title, and further properties if several runs have the
+    same title, such as the settings that differ between them."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.title, []).append(run)
@@ -56,7 +56,7 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _told_apart(runs: Sequence[Run], is_alone: bool) -> dict[str, str]:
-    """Labels of runs with the same title. :param is_alone: there is no other title, so that this one is left out"""
+    """Labels of runs with the same title. :param is_alone: True if all runs have this title, so that it is left out"""
     settings = _settings(runs)
     parts = {run.id: _parts(run, settings) for run in runs}
     labels = {run.id: "" if is_alone else run.title for run in runs}
@@ -77,7 +77,11 @@ def _settings(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:
-    """Properties that may distinguish a run from others. :param varied: short names of the settings that differ"""
+    """The properties that may distinguish a run from other runs: title, differing settings, seed, details and start.
+
+    :param run: the run
+    :param varied: the settings that differ, and their short names
+    """
     about = run.description
     known = {short: plain_value(about.parameters.get(name)) for name, short in varied.items()}
     settings = [f"{short}={value:g}" if isinstance(value, float) else f"{short}={value}"
@@ -90,10 +94,12 @@ def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:
 def draw(
     view: View, runs: Mapping[str, Run], files: Mapping[str, RunSignals], colour_of: Callable[[str], int]
 ) -> Drawing:
-    """The curves of a view.
+    """Compute the curves of a view.
 
-    :param files: the columns of the readable runs
-    :param colour_of: the colour of a run's id, or of a group's name with ``group:`` before it
+    :param view: the view
+    :param runs: all runs by id
+    :param files: the columns of runs that could be read, by id
+    :param colour_of: returns the index of the colour for a run's id, or for ``group:`` and a group's name
     """
     selected = [runs[run_id] for run_id in view.runs if run_id in runs]
     chosen = [line for run in selected for line in run.lines if line.id in files]
@@ -199,7 +205,7 @@ def _curves_of_groups(
 
 
 def _range_of(signal: str, runs: Sequence[Run]) -> tuple[float, float] | None:
-    """The range of a signal that is known for all runs: the range of their rewards."""
+    """The range of a reward signal, if it is known and the same for all runs; otherwise None."""
     ranges = {reward_range(run.printed) for run in runs if not run.agent} if signal in _REWARDS else set()
     return ranges.pop() if len(ranges) == 1 else None
 
@@ -208,13 +214,14 @@ EXPERIMENT = "experiment"
 
 
 def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
-    """Groups of independent runs, by their names.
+    """Groups of independent runs, by the group's name.
 
-    Several agents of one experiment are not independent: each agent has its own group. Without a property to group by,
-    and within an experiment, the runs of one group differ only in their seeds, because a mean over runs with different
-    settings would hide the settings.
+    Several agents of one run are not independent, so each agent is in a separate group. Without a property, or with the
+    property ``experiment``, the runs of a group differ only in their seeds, because a mean over different settings
+    would hide the effect of the settings.
 
-    :param by: the value of ``View.group``
+    :param runs: the runs
+    :param by: the property that groups runs, the value of ``View.group``
     """
     if by in ("", EXPERIMENT):
         groups = _sides(runs, (lambda run: run.description.experiment) if by else (lambda run: ""))
@@ -223,10 +230,10 @@ def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
 
 def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
-    """The sides of a comparison, by name. A side is a group of the view. Without groups, the runs of a side differ only
-    in their seeds.
+    """The groups of runs in a comparison, by name. Without a property, the runs of a group differ only in their seeds.
 
-    :param by: the value of ``View.group``
+    :param runs: the runs
+    :param by: the property that groups runs, the value of ``View.group``
     """
     if by:
         return groups_of(runs, by)
@@ -235,8 +242,11 @@ def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
 
 def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
-    """Runs that differ only in their seeds, by name. :param name_of: returns the beginning of a name, or an empty
-    text"""
+    """Groups of runs that differ only in their seeds, by name.
+
+    :param runs: the runs
+    :param name_of: returns the beginning of the name of a run's group, or an empty text
+    """
     varied = varied_parameters([run.description for run in runs])
     settings = dict(zip(varied, short_names(varied)))
     parts = {run.id: _what_differs(run, name_of(run), settings) for run in runs}
@@ -247,7 +257,7 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
             keys = finer
     names = {run.id: " · ".join(part for part in keys[run.id] if part) for run in runs}
     if max(map(len, names.values()), default=0) > _LONGEST_LABEL and len(set(names.values())) == len(runs):
-        names = labels_of(runs)  # such as the trials of a tuning, which differ in many settings
+        names = labels_of(runs)  # if runs differ in many settings, such as the trials of coach tune
     return _grouped(runs, lambda run: names[run.id])
 
 

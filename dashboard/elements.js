@@ -1,9 +1,10 @@
-// What the widgets of the page share; it stands before each of them. Names come from files: they are text, never HTML.
+// The functions that all widgets of the page use; this file is put in front of the code of each widget. Names come from
+// files, so they are always inserted as text, never as HTML.
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const brief = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : compact.format(value));
 const missing = (value) => value === null || value === undefined || value === "";
 
-// An element with properties and ARIA's attributes.
+// Makes an element. Properties that the element does not have, such as ARIA's, become attributes.
 function element(tag, className, text, properties = {}) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -21,7 +22,7 @@ function box(tag, className, ...children) {
 const checkbox = (properties) => element("input", "", undefined, { type: "checkbox", ...properties });
 const finder = (className, label) => element("input", className, undefined, { type: "search", placeholder: label, "aria-label": label });
 
-// Whether a text has all the words that somebody looks for, in any order.
+// Returns a function that tells whether a text contains all words of a search, in any order.
 function finds(wanted) {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   return (text) => {
@@ -30,7 +31,7 @@ function finds(wanted) {
   };
 }
 
-// What the browser keeps beyond the page; one that keeps nothing does without.
+// Values that the browser stores between visits. If a browser does not allow this, nothing is stored.
 const storage = {
   get(key) { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
   set(key, value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* as above */ } },

@@ -1,4 +1,4 @@
-// The distributions of actions and weights over steps: a column for each evaluation, the darker the more values.
+// The distributions of actions and weights over steps, with a column for each evaluation. Darker means more values.
 const LEFT = 52, BOTTOM = 18, TOP = 6;
 
 class Picture {

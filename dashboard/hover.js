@@ -1,10 +1,11 @@
-// One box at the mouse with the values of all lines. Bokeh's own tooltips are one for each line, and lie on each other.
+// One box at the mouse with the values of all lines. Bokeh would draw a tooltip for each line, and the tooltips would
+// cover each other.
 const FIGURES = new Set(["signals", "episode"]);
 const MOST_TOLD = 24;
-const FAR = 24; // pixels beyond the ends of a line
+const FAR = 24; // pixels beyond the end of a line in which the line is still named
 const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
-// The place of the nearest number in ascending numbers.
+// The index of the number that is nearest to ``wanted``, in ascending numbers.
 function nearest(numbers, wanted) {
   let [low, high] = [0, numbers.length - 1];
   while (high - low > 1) {

@@ -1,4 +1,5 @@
-"""The importance of settings for a result: how much a random forest that predicts the result uses each of them."""
+"""The importance of settings for a result. A random forest predicts the result from the settings; the importance of a
+setting is the forest's use of this setting."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _TREES = 300
 _MOST_SETTINGS = 40
 _MOST_OF_IT = 0.5
 _CAUTION = (
-    "A random forest's share of each setting in what it explains. It knows only these runs, tells nothing of cause, "
-    "and settings that changed together share their importance."
+    "The share of each setting in the predictions of a random forest. It knows only these runs and shows no causes. "
+    "Settings that changed together share their importance."
 )
 
 
@@ -24,8 +25,8 @@ _CAUTION = (
 class Importance:
     """The importance of settings, from a random forest.
 
-    :param shares: shares of the settings in the result, the largest first, with the sum 1; empty without an answer
-    :param text: how reliable the shares are, or why there is no answer
+    :param shares: the importance of each setting, the largest first, with the sum 1; empty if it cannot be computed
+    :param text: a text about the reliability of the shares, or the reason why there are none
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -33,11 +34,11 @@ class Importance:
 
 
 def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: str) -> Importance:
-    """The importance of settings for a result.
+    """Compute the importance of settings for a result.
 
-    :param runs: values by the name of the setting or result; numbers, words, or None for missing values
+    :param runs: for each run, its settings and results by name: numbers, words, or None for missing values
     :param names: the settings; if several settings always change together, only the first is used
-    :param result: runs without a number for it do not count
+    :param result: the name of the result; runs without a number for this result are not used
     """
     if not is_installed("sklearn"):
         return Importance(text=f"No importance: {missing_package(ModuleNotFoundError(name='sklearn'))}")
@@ -47,7 +48,7 @@ def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: 
     columns = _distinct({name: codes([run.get(name) for run in known]) for name in names})
     scores = np.array([float(run[result]) for run in known])
     if not columns or np.ptp(scores) == 0:
-        return Importance(text="These runs differ in no setting, or not in this result.")
+        return Importance(text="No importance: all settings of these runs are equal, or all their results.")
     from sklearn.ensemble import RandomForestRegressor  # takes a second
 
     forest = RandomForestRegressor(_TREES, random_state=0, oob_score=True, min_samples_leaf=2)
@@ -58,16 +59,21 @@ def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: 
 
 
 def _trust(explained: float, runs: int) -> str:
-    """:param explained: the predicted share of the variance for runs that a tree has not seen; 0 or less predicts
-    nothing"""
+    """A text about the reliability of the shares.
+
+    :param explained: the explained share of the variance for runs that a tree was not trained on; 0 or less if the
+        forest predicts nothing
+    :param runs: number of runs
+    """
     if explained <= 0:
-        return f"Do not trust this: by {runs} runs, these settings do not predict the result."
+        return f"Do not trust this: in {runs} runs, these settings do not predict the result."
     weak = "" if explained >= _MOST_OF_IT else " Most of the result comes from something else, such as the seed."
-    return f"By {runs} runs, these settings predict {explained:.0%} of the result's variance.{weak}"
+    return f"In {runs} runs, these settings predict {explained:.0%} of the result's variance.{weak}"
 
 
 def codes(values: Sequence[Any]) -> np.ndarray:
-    """Values as float64 [runs]: numbers unchanged, words by their alphabetical rank, missing values below all."""
+    """Values as numbers, float64 [runs]. Numbers are unchanged, words become their alphabetical rank, and missing
+    values become a number below all others."""
     there = [value for value in values if value is not None]
     if all(isinstance(value, (int, float)) for value in there):
         lowest = min(map(float, there), default=0.0) - 1.0
@@ -77,7 +83,8 @@ def codes(values: Sequence[Any]) -> np.ndarray:
 
 
 def _distinct(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns with different values. Of columns that group the runs equally, only the first; limited in number."""
+    """The columns that have different values. If several columns divide the runs in the same way, only the first is
+    kept. The number of columns is limited."""
     found: dict[bytes, str] = {}
     for name, values in columns.items():
         order = np.unique(values, return_inverse=True)[1]

@@ -1,4 +1,5 @@
-// The GIFs and videos of runs on one line of time: a slider over environment steps, and each run's newest one up to there.
+// The GIFs and videos of runs, with a slider over environment steps. It shows the newest video of each run up to the
+// chosen step.
 export function render({ model }) {
   const slider = element("input", "", undefined, { type: "range", min: 0, "aria-label": "Environment steps" });
   const [before, after] = [["←", "Earlier"], ["→", "Later"]].map(([text, title]) => element("button", "", text, { title, "aria-label": title }));
@@ -7,7 +8,7 @@ export function render({ model }) {
   const figures = element("div", "figures");
   const nothing = element("div", "nothing");
   const root = box("div", "media", bar, figures, nothing);
-  const shown = new Map(); // the figure of each run: what is shown already is not loaded again
+  const shown = new Map(); // the figure of each run, so that a video that is already shown is not loaded again
   let given = { runs: [], message: "" };
   let steps = [];
   let followsNewest = true;
@@ -16,7 +17,7 @@ export function render({ model }) {
     const key = `${run.id} ${item?.url}`;
     if (shown.get(run.id)?.key === key) return shown.get(run.id).figure;
     const properties = { src: item?.url, title: item?.title };
-    const picture = !item ? element("div", "none", "none yet")
+    const picture = !item ? element("div", "none", "no video yet")
       : item.url.endsWith(".gif") ? element("img", "", undefined, { ...properties, alt: item.title })
         : element("video", "", undefined, { ...properties, controls: true, loop: true, muted: true, autoplay: true, preload: "metadata" });
     const facts = item ? [item.step === null ? "" : `step ${Math.round(item.step).toLocaleString("en")}`, item.when] : [];

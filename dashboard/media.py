@@ -15,22 +15,22 @@ SUFFIXES = (".gif", ".mp4", ".webm")
 
 
 class MediaHandler(StaticFileHandler):
-    """Handler that serves ``<run>/gifs/*`` and ``<run>/videos/*`` below the experiments directory.
+    """Serves the files ``<run>/gifs/*`` and ``<run>/videos/*`` in the experiments directory.
 
-    Other files, and paths that leave the directory by a link or ``..``, are refused with 403.
+    Requests for other files are refused with 403, also requests that leave the directory by a link or ``..``.
     """
 
     def initialize(self, path: str, *args: Any, **kwargs: Any) -> None:
         super().initialize(os.path.realpath(path), *args, **kwargs)
 
     def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
-        """The file to serve.
+        """The path of the file to serve.
 
-        :raises HTTPError: 403 for a path outside, 404 for a missing file
+        :raises HTTPError: with 403 for a path that is not allowed, with 404 if the file does not exist
         """
         real = pathlib.Path(os.path.realpath(absolute_path))
         if not is_media(real, pathlib.Path(root)):
-            raise HTTPError(403, "%s is not a video below the experiments directory", self.path)
+            raise HTTPError(403, "%s is not a video in the experiments directory", self.path)
         return super().validate_absolute_path(root, str(real))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class MediaHandler(StaticFileHandler):
 
 
 def is_media(path: pathlib.Path, root: pathlib.Path) -> bool:
-    """True if a resolved path is a GIF or a video of a run below ``root``."""
+    """True if a resolved path is a GIF or a video of a run in ``root``."""
     return path.is_relative_to(root) and path.suffix in SUFFIXES and path.parent.name in VIDEO_DIRECTORIES
 
 

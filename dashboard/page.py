@@ -1,4 +1,4 @@
-"""The page: its widgets, and its reactions to the user and to new rows of runs."""
+"""The page: its widgets, and its reactions to the user and to new rows in CSVs."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ _HERE = Path(__file__).parent
 _WIDGETS = (_HERE / "widgets.css").read_text()
 _EPISODE_SIGNALS_AT_FIRST = 1
 _PATIENCE_MILLISECONDS = 100
-"""The plot is hidden if a drawing takes longer, so that users do not mistake old lines for new ones."""
+"""The plot is hidden if a drawing takes longer, so that users do not mistake old lines for new lines."""
 _FIRST_PART_SECONDS = 1.5
 _NEXT_PART_SECONDS = 2.5
 _SHARE_OF_PARTS = 4
-"""The time of reading between two partial drawings is this many times the time of one drawing."""
+"""While runs are read, their lines are drawn from time to time. Reading between two drawings takes this many times as
+long as a drawing."""
 _POINTS_OF_A_CHART = 160
 _DRAWS_NOTHING_NEW = {
     *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
@@ -64,14 +65,16 @@ _logger = logging.getLogger(__name__)
 
 
 class _Superseded(Exception):
-    """Raised in a reader to cancel it, because its result is not needed any more."""
+    """Raised to cancel the reading of columns that are not needed any more."""
 
 
 class Page:
     """The page in one browser tab.
 
-    ``view`` is the only state. Every widget writes one of its fields through ``change``, and shows the field.
+    ``view`` is the state of the page. Each widget shows one field of ``view``. If the user changes the widget, it calls
+    ``change`` with the new value of the field.
 
+    :param store: the runs
     :param query: the query string of the page's address
     """
 
@@ -138,7 +141,8 @@ class Page:
         self._build_tabs()
         self._build_shown()
         self.cover = pn.pane.HTML("", stylesheets=[_WIDGETS], sizing_mode="stretch_both", margin=0)
-        # Process changes that arrive together in one step. Writing one back meanwhile would undo the others.
+        # Process changes that arrive together in one step. If one change were written back first, the others would be
+        # lost.
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
         self.bar.param.watch(self._on_query, "query")
         self.bar.param.watch(lambda event: self.in_order(partial(self._save_view, event.new)), "saving")
@@ -155,9 +159,9 @@ class Page:
         self.x_signal = pn.widgets.Select(label="Or a signal", options={"–": ""}, **common)
         self.x_signal.param.watch(self._on_x_signal, "value")
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
-        label = "Rows smoothed over (0: a twentieth)"
+        label = "Rows to smooth over (0: a twentieth)"
         self.window = pn.widgets.IntSlider(label=label, start=0, end=LARGEST_WINDOW, **common)
-        self.raw = _switch("Keep the raw line, faintly", **common)
+        self.raw = _switch("Also show the raw line", **common)
         self.group = pn.widgets.Select(label="Group runs by", **common)
         drawings = {"Each run": "runs", "Mean ± std": "std", "Mean, 95%": "confidence", "IQM, 95%": "iqm"}
         self.draw = _segments(drawings, {**common, "css_classes": ["wrapped"]})
@@ -238,7 +242,7 @@ class Page:
         self.wall.param.watch(self._on_own_component, "pins")
         self.wall.param.watch(lambda event: self.in_order(partial(self._open_chart, event.new)), "opened")
         self.compared = Comparison(**self._compared_fields(), **whole)
-        # An own component is always displayed, so it needs a column that can be hidden.
+        # A component of ours is always displayed, so it needs a column that can be hidden.
         self.wall_tab = pn.Column(self.wall, visible=False, **whole)
         self.compare_tab = pn.Column(self.compared, visible=False, **whole)
         self.compared.param.watch(self._on_own_component, list(self._compared_fields()))
@@ -261,11 +265,11 @@ class Page:
     # reactions
 
     def in_order(self, work: Callable[[], None]) -> None:
-        """Run a function after all earlier requests, then send all its changes to the browser.
+        """Run a function after all earlier requests. Then send all its changes to the browser.
 
-        Panel sends a change immediately if it can, and otherwise later: a change to a widget may then arrive before the
-        widget itself, and some changes never arrive. Bokeh sends the changes of one of its ticks in their
-        order.
+        Panel sends a change at once if it can, and otherwise later. So a change of a widget may arrive before the
+        widget, and some changes never arrive. Bokeh sends all changes in a callback of its event loop in order, so the
+        function runs in such a callback.
         """
         if self._document is None:
             work()
@@ -345,7 +349,7 @@ class Page:
         self.show(changed)
 
     def _keep_colours(self) -> None:
-        """Give each selected run its own colour. The run keeps the colour while it is selected."""
+        """Give each selected run a different colour. The run keeps the colour while it is selected."""
         runs = self.view.runs
         keep = {run_id: colour for run_id, colour in self._colours.items() if run_id in runs or ":" in run_id}
         for run_id in runs:
@@ -416,7 +420,7 @@ class Page:
             self._writing_widgets = False
 
     def look(self) -> None:
-        """Show changes on disk since the last call, and the progress of a drawing. Called regularly."""
+        """Show the changes on disk since the last call, and the progress of a drawing. Called regularly."""
         self._show_whether_computing()
         self.bar.views = json.dumps(sorted(self.store.addresses.saved.items()))
         if self.store.version == self._seen_version:
@@ -444,8 +448,8 @@ class Page:
             self._show_tab()
 
     def _begin(self) -> None:
-        """Choose the runs and signals that the address does not name: the newest run and its reward. If the run was
-        started together with others, choose the interquartile mean of all of them."""
+        """If the address does not select runs or signals, select the newest run and its reward. If this run was started
+        together with other runs, show the interquartile mean of all these runs."""
         self._first_look = False
         runs = self.store.runs
         view = self.view
@@ -474,7 +478,8 @@ class Page:
         return any(signal in self.store.runs[run_id].names for run_id in view.runs if run_id in self.store.runs)
 
     def _first_signal(self, view: View) -> tuple[str, ...]:
-        """The evaluation reward; without an evaluation the training reward, or else the first signal of the runs."""
+        """The first signal to show: the evaluation reward; without an evaluation the training reward; without rewards
+        the first signal of the runs."""
         chosen = [self.store.runs[run_id] for run_id in view.runs if run_id in self.store.runs]
         if not any(run.has_signals for run in chosen):
             return (TRAINING_REWARD,)
@@ -485,16 +490,16 @@ class Page:
 
     def _say_what_is_missing(self) -> None:
         gone = [run_id for run_id in self.view.runs if run_id not in self.store.runs]
-        text = f"Not below this directory: {gone[0]}" if gone else ""
+        text = f"Not in this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
-        lost = "This link's view is not known here: it was made by another dashboard." if self._is_lost else ""
+        lost = "The view of this link is unknown, because another dashboard made the link." if self._is_lost else ""
         self._warn(self.store.trouble or lost or text or self._too_many())
 
     def _too_many(self) -> str:
         curves = len(self._drawn.curves) if self._drawn else 0
         return (
-            f"The first {MOST_CURVES} of {curves} curves: group runs, or select fewer." if curves > MOST_CURVES else ""
+            f"Only {MOST_CURVES} of {curves} curves are shown: group or deselect runs." if curves > MOST_CURVES else ""
         )
 
     def _warn(self, text: str) -> None:
@@ -598,7 +603,7 @@ class Page:
             self.episodes.show()
 
     def _compute_for(self, component: Any, compute: Callable[[View, list[Run]], dict[str, Any]]) -> None:
-        """Send a component its contents, which are computed outside the page's thread."""
+        """Compute the contents of a component outside the page's thread, and send them to the component."""
         future = self._pool.submit(compute, self.view, self.chosen())
         future.add_done_callback(lambda future: self.in_order(partial(self._send_to, component, future)))
 
@@ -637,8 +642,8 @@ class Page:
     # reading and computing, outside the page's thread
 
     def redraw(self) -> None:
-        """Read missing columns and draw, without blocking the page. Calls during this work lead to one more
-        drawing.
+        """Read missing columns and draw, without blocking the page. If this method is called during a drawing, the page
+        draws once more afterwards.
         """
         if not self._loaded or not self.store.scanned.is_set():
             return
@@ -657,12 +662,12 @@ class Page:
 
     @property
     def _is_stale(self) -> bool:
-        """True while the lines on the page do not match the settings."""
+        """True if the lines on the page do not match the settings."""
         return self._shown_settings != self._settings
 
     def _show_whether_computing(self) -> None:
-        """Cover lines that do not match the settings, with the progress of the new lines. If only a part of the lines
-        is drawn, show the progress next to them."""
+        """Show the progress of new lines: in place of the plot if the old lines do not match the settings, and next to
+        the plot if some of the new lines are drawn."""
         works = self._drawing is not None and self.view.tab == "plot"
         done, total = self._progress
         text = f"Reading {done} of {total} runs …" if done < total else "Computing …"
@@ -670,8 +675,8 @@ class Page:
         self.bar.reading = text if works and self._shows_a_part and not self._is_stale else ""
 
     def begin(self) -> None:
-        """Start drawing and looking. Called when the browser has loaded the page, because earlier changes may never
-        reach the browser."""
+        """Start to draw and to show changes on disk. Called after the browser has loaded the page, because earlier
+        changes may not reach the browser."""
         self._loaded = True
         self.in_order(self.look)
         self.in_order(self.redraw)
@@ -695,7 +700,7 @@ class Page:
             self.in_order(self._show_whether_computing)
 
     def _fill_wall(self) -> None:
-        """Send the visible charts that the browser does not have or has in an old state."""
+        """Send the visible charts that are new or have changed."""
         if self.view.tab != "charts" or not self._loaded or not self.store.scanned.is_set():
             return
         view, wanted = self.view, tuple(self.wall.wanted)
@@ -735,7 +740,8 @@ class Page:
             self.wall.sent = sent
 
     def _result_of(self, future: Future) -> Any:
-        """Result of a computation; None if it failed. The error is shown on the page and written to the log."""
+        """The result of a computation. If the computation failed, show the error on the page, write it to the log, and
+        return None."""
         if future.cancelled():
             return None
         error = future.exception()
@@ -756,7 +762,7 @@ class Page:
         which = "selected runs"
         colour_of = {run.id: self._colours.get(run.id, 0) for run in runs}
         if not are_chosen:
-            which = "runs in the colours of their experiments; select some to compare only them"
+            which = "runs in the colours of their experiments; select runs to compare only these runs"
             experiments = list(dict.fromkeys(run.description.experiment for run in runs))
             colour_of = {run.id: experiments.index(run.description.experiment) for run in runs}
         colours = {run_id: line_colour(colour, self.theme) for run_id, colour in colour_of.items()}
@@ -765,8 +771,11 @@ class Page:
         self._weigh(data)
 
     def _compared_runs(self) -> tuple[list[Run], bool]:
-        """The selected runs, or all training runs if fewer than two are selected; and True if they are the selected
-        runs. Evaluations are left out, because their settings would count twice."""
+        """The runs to compare: the selected runs, or all runs that train if fewer than two runs are selected. All runs
+        do not include evaluations, because their settings would count twice.
+
+        :return: the runs, and True if they are the selected runs
+        """
         chosen = self.chosen()
         if len(chosen) > 1:
             return chosen, True
@@ -774,7 +783,7 @@ class Page:
         return [run for run in runs if not (run.annotation.archived or run.description.evaluates_only)], False
 
     def _weigh(self, data: Mapping[str, Any]) -> None:
-        """Compute the importance of each setting for the result outside the page's thread, unless it is known."""
+        """Compute the importance of each setting for the result outside the page's thread, if it is not known yet."""
         result = self.view.result if self.view.result in data["results"] else data["results"][0]
         values = [run["values"] for run in data["runs"]]
         weighed = result, [[run.get(name) for name in (*data["settings"], result)] for run in values]
@@ -792,7 +801,10 @@ class Page:
     # actions of the user on runs
 
     def _do(self, told: str) -> None:
-        """Do the action that the table has sent, and answer. :param told: JSON of the action"""
+        """Carry out an action of the user in the table, and send the result to the table.
+
+        :param told: JSON of the action
+        """
         asked = json.loads(told)
         try:
             text, undo = self._done(asked["what"], asked["ids"], asked["changes"])
@@ -803,7 +815,7 @@ class Page:
         self.look()
 
     def _done(self, what: str, run_ids: list[str], changes: dict[str, Any]) -> tuple[str, bool]:
-        """Do an action. :return: the text of the answer, and True if the action can be undone"""
+        """Carry out an action. :return: a text about the result, and True if the action can be undone"""
         if what == "columns":
             self.change(columns=USUAL_COLUMNS)
             return "", False
@@ -816,7 +828,7 @@ class Page:
         if what == "undo":
             moved, self._moved = self._moved, []
             take_back(moved)
-            return "Taken back", False
+            return "Restored", False
         raise CoachError(f"the dashboard does not know '{what}'")
 
     def _hand_back(self, future: Future, settings: int) -> None:
@@ -831,7 +843,7 @@ class Page:
         if self._draw_again:
             self._draw_again = False
             self.redraw()
-        # in order, because Panel would send it at once: before the new lines it would uncover the old lines
+        # In order, because Panel would send this change at once, and so show the old lines before the new lines arrive.
         self.in_order(self._show_whether_computing)
 
     def _draw(self, drawing: Drawing) -> None:
@@ -841,7 +853,7 @@ class Page:
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves
-        # Hide the figure itself, because its pane would show an empty figure.
+        # Hide the figure, because its pane would show an empty figure.
         self._plot.figure.visible = bool(drawing.curves)
         can_be_saved = bool(drawing.curves) and not self._shows_a_part
         self.pictures.ready, self.csv.disabled = can_be_saved, not can_be_saved
@@ -854,7 +866,7 @@ class Page:
         return io.BytesIO(curves_as_csv(curves, x_label(self.view.x), self.view.zoom).encode())
 
     async def _export_report(self) -> io.BytesIO:
-        """The report of ``coach compare`` on the compared runs."""
+        """The report of ``coach compare`` about the compared runs."""
         sides = sides_of(self._compared_runs()[0], self.view.group)
         groups = {name: [csv.path for run in runs for csv in run.csvs] for name, runs in sides.items()}
         return io.BytesIO((await asyncio.wrap_future(self._pool.submit(_report_on, groups))).encode())
@@ -866,7 +878,7 @@ class Page:
 
 
 class _Progress:
-    """Listener of a reading. It draws the runs read so far from time to time, until the plot has all its lines."""
+    """Reports the progress while columns are read. From time to time it draws the runs that have been read so far."""
 
     def __init__(self, page: Page, view: View, runs: dict[str, Run], settings: int):
         self._page, self._view, self._runs, self._settings = page, view, runs, settings
@@ -951,7 +963,7 @@ class EpisodesPanel:
         if not found:
             text = "Select a run in the table above to see its episodes."
             if chosen:
-                text = "No in-episode signals. A run keeps them with --dump_in_episode_signals."
+                text = "No in-episode signals. A run writes them with --dump_in_episode_signals."
             return self._say(text)
         path = self.run.value if self.run.value in found else next(iter(found))
         self._files = found[path]
@@ -961,7 +973,7 @@ class EpisodesPanel:
         try:
             file.refresh()
         except OSError:
-            return self._say(f"Episode {number} is gone.")
+            return self._say(f"Episode {number} was deleted.")
         self._offer({label: key for key, label in _labels_of_csvs(chosen).items() if key in found}, path, number, file)
         self._draw(path, number, file)
 
@@ -996,8 +1008,8 @@ class EpisodesPanel:
 
 
 def _age_of(run: Run) -> tuple[bool, bool, bool, bool, float, float]:
-    """A sort key, larger for newer runs. A running run is newer than any run that has ended. Runs that failed, only
-    evaluated, are archived or have a CSV without signals are older than all others."""
+    """A sort key, larger for newer runs. A running run counts as newer than all ended runs. Runs that have failed, only
+    evaluate, are archived or have a CSV without signals count as older than all other runs."""
     trained = not run.description.evaluates_only and not run.annotation.archived
     state = run.state != FAILED, run.state == RUNNING
     return (
@@ -1028,7 +1040,7 @@ def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
 
 
 def _report_on(groups: Mapping[str, Sequence[str]]) -> str:
-    """The report on groups of runs as HTML, or the reason why they cannot be compared."""
+    """The report about groups of runs as HTML, or the reason why the groups cannot be compared."""
     try:
         sections = report.sections_of(compare_groups(groups))
     except CoachError as error:
@@ -1041,7 +1053,7 @@ def _counted(runs: int) -> str:
 
 
 def _line_of_chart(curve: Curve, title: str, theme: str) -> dict[str, Any]:
-    """A curve for a small chart: no more points than the chart has pixels, with five digits."""
+    """A curve for a small chart, with at most as many points as the chart has pixels. Values have five digits."""
     curve = thin(curve, points=_POINTS_OF_A_CHART)
     line: dict[str, Any] = {"label": title, "colour": line_colour(curve.colour, theme)}
     for name in ("x", "y", "low", "high"):
@@ -1056,7 +1068,7 @@ def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.Rad
 
 
 def _switch(text: str, **settings: Any) -> pn.widgets.CheckBoxGroup:
-    """A checkbox. Its text can be clicked too, unlike the text of Panel's ``Checkbox``."""
+    """A checkbox. The user can also click its text, unlike the text of Panel's ``Checkbox``."""
     return pn.widgets.CheckBoxGroup(options=[text], css_classes=["check"], **settings)
 
 
@@ -1071,7 +1083,12 @@ def _offers(widget: Any, value: Any) -> bool:
 
 
 def curves_as_csv(curves: Iterable[Curve], x_name: str, zoom: tuple[float, ...] = ()) -> str:
-    """All points of the drawn values within the displayed x-range, one line per point."""
+    """The drawn curves as CSV, with one line for each point in the displayed range of x.
+
+    :param curves: the curves
+    :param x_name: the name of the x-axis
+    :param zoom: the displayed ranges; empty for all points
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["run", "signal", x_name, "value", "raw", "low", "high", "runs"])

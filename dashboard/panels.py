@@ -1,4 +1,4 @@
-"""Contents of the page's tabs: parameters, output, videos, and messages if there is nothing to show."""
+"""The contents of the page's tabs: parameters, output, videos, histograms, and messages if there is nothing to show."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _VIDEO_NAME = re.compile(r"^(?P<name>.*)_(?P<day>\d\d_\d\d_\d{4})-(?P<time>\d\d_
 
 
 def message(text: str) -> str:
-    """A line in the middle of an empty space."""
+    """A text as HTML, for the middle of an empty space."""
     return f'<div class="message">{html.escape(text)}</div>'
 
 
 def no_experiments(root: pathlib.Path, exists: bool) -> str:
-    """Text of the page if there is no run: how to start one."""
+    """The HTML of the page if there are no runs. It explains how to start a run."""
     where = html.escape(str(root))
     said = f"There are no runs in <code>{where}</code> yet." if exists else f"<code>{where}</code> does not exist yet."
     return f"""
@@ -47,24 +47,28 @@ def no_experiments(root: pathlib.Path, exists: bool) -> str:
   <path class="curve" d="M14 76c30-2 38-6 52-20s20-10 32-16 18-22 34-24 30-4 78-6"/></svg>
   <h1>No experiments yet</h1>
   <p>{said}</p>
-  <p>Train something, and it appears here by itself:</p>
+  <p>Start a training, and it appears here:</p>
   <pre>coach -p CartPole_DQN</pre>
-  <p class="faint">Runs elsewhere? <code>dashboard --experiment_dir DIR</code></p>
+  <p class="faint">For runs in another directory: <code>dashboard --experiment_dir DIR</code></p>
 </div>"""
 
 
 def parameters_table(
     runs: Sequence[Run], colours: Mapping[str, int], theme: str, words: str, only_differences: bool
 ) -> str:
-    """The parameters of runs side by side; differing parameters are marked.
+    """A table of the parameters of runs as HTML. Differing parameters are marked.
 
-    :param words: show only parameters whose name or value contains this, ignoring case
+    :param runs: the runs
+    :param colours: the index of the colour of each run, by id
+    :param theme: ``light`` or ``dark``
+    :param words: show only parameters with this text in their name or value, in upper or lower case
+    :param only_differences: True shows only parameters that differ
     """
     if not runs:
-        return message("Select a run in the table above to see its parameters; select several to compare them.")
+        return message("Select a run in the table above to see its parameters. Select several runs to compare them.")
     shown = list(runs[:MOST_COMPARED])
     if not any(run.description.parameters for run in shown):
-        return message("No parameters: there is no JSON of the same name next to this CSV.")
+        return message("No parameters: the JSON file next to the CSV is missing.")
     names = sorted({name for run in shown for name in run.description.parameters})
     rows = [_parameter_row(name, shown) for name in names]
     kept = [
@@ -73,14 +77,14 @@ def parameters_table(
         if words.lower() in " ".join(row[:-1]).lower() and (row[-1] or not only_differences or len(shown) == 1)
     ]
     if not kept:
-        return message("No parameter fits." if words else "These runs have the same parameters.")
+        return message("No parameter contains this text." if words else "These runs have the same parameters.")
     labels = labels_of(shown)
     heads = "".join(
         f'<th title="{html.escape(run.id)}"><i style="background:{line_colour(colours.get(run.id, 0), theme)}"></i>'
         f"{html.escape(labels[run.id])}</th>"
         for run in shown
     )
-    more = f"<caption>The first {MOST_COMPARED} of {len(runs)} runs</caption>" if len(runs) > MOST_COMPARED else ""
+    more = f"<caption>Only {MOST_COMPARED} of {len(runs)} runs are shown</caption>" if len(runs) > MOST_COMPARED else ""
     body = "".join(_parameter_html(row, len(shown) > 1) for row in kept)
     return (
         f'<div class="parameters"><table>{more}<thead><tr><th>Parameter</th>{heads}</tr></thead>'
@@ -109,12 +113,12 @@ def _parameter_html(row: tuple[Any, ...], mark: bool) -> str:
 
 
 def _breakable(name: str) -> str:
-    """A dotted name as HTML that may break between its words."""
+    """A dotted name as HTML with possible line breaks between its words."""
     return re.sub(r"(?<=\w)([._])(?=[a-z])", r"\1<wbr>", html.escape(name))
 
 
 def output(runs: Sequence[Run]) -> str:
-    """The lines that runs printed, and the changes in their working directory since its last commit."""
+    """The lines that runs have printed, and the uncommitted changes (git diff) of their directories, as HTML."""
     if not runs:
         return message("Select a run in the table above to see what it printed.")
     labels = labels_of(runs)
@@ -124,11 +128,11 @@ def output(runs: Sequence[Run]) -> str:
         printed = _end_of(directory / CONSOLE_FILE) or _end_of(directory.with_name(f"{directory.name}.log"))
         diff = _end_of(directory / GIT_DIFF_FILE)
         parts.append(f"<h2>{html.escape(labels[run.id])}</h2>")
-        parts.append(f"<pre>{html.escape(printed)}</pre>" if printed else "<p>No lines.</p>")
+        parts.append(f"<pre>{html.escape(printed)}</pre>" if printed else "<p>No output.</p>")
         if diff:
             parts.append(f"<h3>git diff</h3><pre>{''.join(map(_diff_line, diff.splitlines()))}</pre>")
     if len(runs) > MOST_OUTPUTS:
-        parts.append(f"<p>The first {MOST_OUTPUTS} of {len(runs)} runs</p>")
+        parts.append(f"<p>Only {MOST_OUTPUTS} of {len(runs)} runs are shown</p>")
     return f'<div class="output">{"".join(parts)}</div>'
 
 
@@ -152,9 +156,12 @@ def _diff_line(line: str) -> str:
 def media_of(
     runs: Sequence[Run], files: Mapping[str, RunSignals], colours: Mapping[str, str], root: pathlib.Path
 ) -> dict[str, Any]:
-    """The GIFs and videos of runs with their environment steps, oldest first, as ``media.js`` shows them.
+    """The GIFs and videos of runs with their environment steps, the oldest first, in the form for ``media.js``.
 
-    :param files: the times and steps of the runs, by the ids of their lines
+    :param runs: the runs
+    :param files: the columns of times and steps of the runs, by id
+    :param colours: the colour of each run, by id
+    :param root: the experiments directory
     """
     if not runs:
         return {"runs": [], "message": "Select a run in the table above to see its videos."}
@@ -163,12 +170,13 @@ def media_of(
         items = [_media_item(path, run, files.get(run.lines[0].id), root) for path in _media_files(run)]
         if items:
             found.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "items": items})
-    text = "" if found else "No videos. A run keeps its episodes with --dump_gifs or --dump_mp4."
+    text = "" if found else "No videos. A run writes videos with --dump_gifs or --dump_mp4."
     return {"runs": found, "message": text}
 
 
 def histograms_of(runs: Sequence[Run], colours: Mapping[str, str]) -> dict[str, Any]:
-    """The distributions of runs' actions and weights over steps, as ``histograms.js`` shows them."""
+    """The distributions of the actions and weights of runs over environment steps, in the form for
+    ``histograms.js``."""
     if not runs:
         return {"charts": [], "message": "Select a run in the table above to see its actions and weights."}
     labels, charts = labels_of(runs), []
@@ -176,7 +184,7 @@ def histograms_of(runs: Sequence[Run], colours: Mapping[str, str]) -> dict[str, 
         for name, rows in histogram_file.read(pathlib.Path(run.path).parent).items():
             title = name if len(runs) == 1 else f"{labels[run.id]} · {name}"
             charts.append({"name": title, "colour": colours.get(run.id, ""), "rows": rows})
-    text = "" if charts else "No distributions of actions and weights. A run keeps them with --callback Histograms."
+    text = "" if charts else "No distributions of actions and weights. A run writes them with --callback Histograms."
     return {"charts": charts, "message": text}
 
 
@@ -203,7 +211,7 @@ def _written(match: re.Match[str]) -> float:
 
 
 def _step_at(written: float, run: Run, file: RunSignals | None) -> float | None:
-    """The environment steps of a run at a time, from its wall clock; None if they are unknown."""
+    """The environment steps that a run had made at a given time; None if they are unknown."""
     about = run.description
     if file is None or about.start is None or TOTAL_STEPS not in file.names:
         return None

@@ -1,8 +1,8 @@
-// A field that signals are chosen in.
+// A field in which users choose signals.
 const MOST_SHOWN = 100;
 const USED = "coach-signals-used";
 
-// How often each signal was chosen in this browser: what is used often stands first.
+// How often each signal was chosen in this browser. Frequent signals are first in the list.
 const used = () => storage.get(USED) ?? {};
 const count = (name) => storage.set(USED, { ...used(), [name]: (used()[name] ?? 0) + 1 });
 
@@ -31,7 +31,7 @@ export function render({ model }) {
     });
     const more = fits.length - options.length;
     const rest = more > 0 ? [element("div", "rest", `${more.toLocaleString("en")} more: type to find them`)] : [];
-    list.replaceChildren(...(options.length ? options : [element("div", "rest", "No such signal")]), ...rest);
+    list.replaceChildren(...(options.length ? options : [element("div", "rest", "No signal contains this text")]), ...rest);
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
     go(options.length && field.value ? 0 : -1);

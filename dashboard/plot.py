@@ -1,4 +1,4 @@
-"""The Bokeh figure: it is created once, then it gets new data and keeps the user's zoom."""
+"""The plot as a Bokeh figure. The figure is created once. Then it gets new data and keeps the user's zoom."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bokeh.plotting import figure
 from .colours import DASHES, PLOT, line_colour
 from .curves import Curve, bounds, short_titles, thin
 
-# The figure is created before there is anything to draw, and is hidden until then.
+# An empty figure is created first, and is hidden until there are lines.
 silence(MISSING_RENDERERS, True)
 
 MOST_LEGEND_ENTRIES = 24
@@ -48,9 +48,11 @@ class SignalPlot:
     """Curves on one or two axes.
 
     :param theme: ``light`` or ``dark``
-    :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
-        with an empty tuple after a reset of the zoom
-    :param in_order: runs a function after all earlier requests
+    :param log_x: True for a logarithmic x-axis
+    :param log_y: True for logarithmic y-axes
+    :param zoomed: called after the user has zoomed or panned, with the ranges of x, left and right axis (six numbers);
+        called with an empty tuple after a reset of the zoom
+    :param in_order: a function that runs another function after all earlier requests
     """
 
     def __init__(
@@ -128,10 +130,8 @@ class SignalPlot:
         return legend
 
     def set_theme(self, theme: str) -> None:
-        """Draw in light or dark colours; the curves change with the next ``show``.
-
-        The curves may not have reached the browser yet, and a change of a model that it does not have is an error
-        there.
+        """Draw in light or dark colours. The colours of curves change with the next ``show``, because a change of a
+        curve that the browser does not have yet would be an error in the browser.
         """
         self._theme = theme
         colours = PLOT[theme]
@@ -148,16 +148,16 @@ class SignalPlot:
         self.legend.label_text_color = colours["ink"]
 
     def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
-        """Draw these curves. Curves that exist get only new data. Ranges that the user has set are kept."""
+        """Draw curves. A curve that exists already gets only new data. The user's zoom is kept."""
         self._take_ranges()
         self._curves = list(curves[:MOST_CURVES])
         document = self.figure.document
-        # Bokeh searches all models of the page after each added line. Frozen, it does so once, after the last line.
+        # Bokeh searches all models of the page after each added line. While frozen, it waits for the last line.
         with document.models.freeze() if document is not None else contextlib.nullcontext():
             self._show(x_label, left_label, right_label)
 
     def _show(self, x_label: str, left_label: str, right_label: str) -> None:
-        # The axes first: the browser applies the changes in order, and lines must not appear on old axes.
+        # Change the axes first: the browser applies changes in order, and new lines must not appear on old axes.
         plot = self.figure
         plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
         self.right_axis.axis_label = right_label
@@ -197,7 +197,7 @@ class SignalPlot:
         line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
         if curve.x.size == 1:  # a line with one point is invisible
             renderers.append(self.figure.scatter(x="x", y="y", color=colour, size=7, **where))
-        line.name = curve.label  # the browser tells the values of lines with a name
+        line.name = curve.label  # the browser shows the values of lines that have a name
         return _Drawn(source, [*renderers, line], style)
 
     def _remove(self, keys: Iterable[tuple[str, str, str]]) -> None:
@@ -220,7 +220,7 @@ class SignalPlot:
             self.legend.items = [LegendItem(label={"value": label}, renderers=drawn) for label, drawn in labels]
 
     def fit(self) -> None:
-        """Show everything, unless the user has zoomed; a reset always shows everything."""
+        """Set the ranges of the axes: to the user's zoom, or to all points if the user has not zoomed."""
         everything = self._everything()
         shown = self._zoom + everything[len(self._zoom) :]
         for place, axis in enumerate(self._ranges):
@@ -244,7 +244,7 @@ class SignalPlot:
         return tuple(ranges)
 
     def set_zoom(self, zoom: tuple[float, ...]) -> None:
-        """Show these ranges from now on. An empty tuple shows everything, including later rows."""
+        """Show the given ranges. :param zoom: see ``View.zoom``; an empty tuple shows all points, also later points"""
         self._zoom = tuple(zoom)
         self._refine()
         self.fit()
@@ -260,7 +260,7 @@ class SignalPlot:
                 drawn.source.data = data
 
     def _take_ranges(self) -> None:
-        """Store the ranges that the user has zoomed or panned to since ``fit``."""
+        """Store the ranges if the user has zoomed or panned since the last ``fit``."""
         numbers = [number for axis in self._ranges for number in (axis.start, axis.end)]
         ranges = tuple(float(number) for number in numbers if isinstance(number, (int, float)))
         if len(ranges) != 6 or not all(math.isfinite(number) for number in ranges):

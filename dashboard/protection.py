@@ -1,4 +1,4 @@
-"""Rules for requests to the server and scripts of the page: only its own scripts, and no requests of other sites."""
+"""Protection of the dashboard: the page runs only its own scripts, and the server refuses requests of other sites."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ _POLICY = (
 
 
 def known_hosts(address: str, named: Iterable[str] = ()) -> set[str]:
-    """The host names that the server answers to: this machine's, the address that it listens on, and the given ones."""
+    """The host names that the server accepts: the names of this machine, the server's address, and further names.
+
+    :param address: the address that the server listens on
+    :param named: further names
+    """
     names = {"localhost", "127.0.0.1", "::1", address, *(name.strip("[]") for name in named)}
     if address in _WILDCARDS:
         names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
@@ -47,12 +51,17 @@ def _addresses() -> set[str]:
 
 
 def origins(hosts: Iterable[str]) -> list[str]:
-    """The origins of pages that may connect to the server: these hosts with any port, so that SSH forwarding works."""
+    """The origins of pages that may connect to the server: the given hosts with any port, so that SSH forwarding
+    works."""
     return [f"[{host}]:*" if ":" in host else f"{host}:*" for host in sorted(hosts)]
 
 
 def protect(application: Application, hosts: set[str]) -> None:
-    """Refuse requests to other host names and malformed ones; give every page its content security policy."""
+    """Refuse malformed requests and requests to other host names, and add a content security policy to each page.
+
+    :param application: the server's application
+    :param hosts: the accepted host names
+    """
     told = {"status": 403, "text": "The dashboard does not accept this host name: start it with --allow-host NAME."}
     rules = [
         Rule(_OtherHost(hosts), _Refusal, told),
@@ -65,15 +74,15 @@ def protect(application: Application, hosts: set[str]) -> None:
 class _OtherHost(Matcher):
     """Matches requests under a host name that the server does not accept.
 
-    A foreign site may let its own name point to this machine (DNS rebinding). The browser then treats its scripts as
-    the page's own; only the host name reveals them.
+    A foreign site can let its host name point to this machine (DNS rebinding). Then the browser treats the site's
+    scripts as scripts of the page. Only the host name shows that they are foreign.
     """
 
     def __init__(self, hosts: set[str]):
         self._hosts = hosts
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        """An empty dictionary to refuse a request; None to accept it."""
+        """Return an empty dictionary to refuse a request, and None to accept it."""
         return None if host_of(request.headers.get("Host", "")) in self._hosts else {}
 
 
@@ -82,7 +91,7 @@ class _Malformed(Matcher):
     begins with a dot, or a query that is not UTF-8. OPTIONS requests of other sites are refused, too."""
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        """An empty dictionary to refuse a request; None to accept it."""
+        """Return an empty dictionary to refuse a request, and None to accept it."""
         path = unquote(request.path)
         try:
             unquote(request.query, errors="strict")
@@ -112,13 +121,13 @@ class _Refusal(RequestHandler):
 
 
 class _Policy(OutputTransform):
-    """Adds the security headers to each answer. The scripts of a page carry a random number; scripts that enter the
-    page later do not have it and are blocked."""
+    """Adds the security headers to each response. The scripts of a page get a random number. Scripts that are added to
+    the page later do not have this number, and the browser blocks them."""
 
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
     ) -> tuple[int, HTTPHeaders, bytes]:
-        """The answer with its headers."""
+        """The response with its headers."""
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Referrer-Policy"] = "no-referrer"
         if headers.get("Content-Type", "").startswith("text/html"):

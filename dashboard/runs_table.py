@@ -58,24 +58,30 @@ RESULTS = {
     "Minutes": lambda summary: summary.minutes,
 }
 MOST_SETTINGS = 6
-"""The largest number of columns for differing settings, unless the user chooses columns."""
+"""The largest number of columns for differing settings. The user can choose more columns."""
 PARAMETER = "parameter:"
 """The prefix of a column that shows a parameter."""
 _PHASES_OF_TRAINING = (RunPhase.TRAIN.value, RunPhase.TEST.value)
 
 
 class RunsTable(JSComponent):
-    """The table in the browser. Filtering, sorting and selecting happen there, at once.
+    """The table in the browser. The browser filters, sorts and selects runs without the server.
 
-    :param asked: a counter; the browser increases it when it has a new table and needs all rows
-    :param sent: JSON: ``rows`` of ``row_of``; ``whole`` if these are all rows, otherwise new and changed rows; and the
-        ids of ``gone`` runs
-    :param selected: ids in the order of their selection
+    :param asked: a counter; the browser increases it to request all rows
+    :param sent: JSON: ``rows`` from ``row_of``; ``whole`` is true if these are all rows, and false if these are new and
+        changed rows; ``gone`` are the ids of removed runs
+    :param selected: the ids of the selected runs, in the order of their selection
+    :param filter: the text or regular expression that filters runs
+    :param regex: True if ``filter`` is a regular expression
+    :param sort: the column to sort by, with ``-`` before it for the largest first
+    :param grouped: True if runs are grouped
     :param columns: the columns after the run's name
-    :param titles: JSON of the titles of the columns by their keys
+    :param titles: JSON of the titles of the columns, by key
     :param offered: JSON of key, title and heading of each column that the user can choose
-    :param told: JSON of the user's action: ``what``, the ``ids`` and the ``changes``
-    :param answer: JSON of the result: a ``text``, and ``undo`` if the action can be undone
+    :param archived: True shows archived runs
+    :param editable: True allows users to name, tag, archive and delete runs
+    :param told: JSON of the user's action: ``what``, the ``ids`` of runs and the ``changes``
+    :param answer: JSON of the action's result: a ``text``, and ``undo``, which is true if the action can be undone
     """
 
     asked = param.Integer()
@@ -101,7 +107,7 @@ class RunsTable(JSComponent):
         self._rows: dict[str, dict[str, Any]] = {}
 
     def show_rows(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Show these rows: send the rows that differ from the browser's rows."""
+        """Show rows in the table. Only rows that have changed are sent to the browser."""
         before, self._rows = self._rows, {row["id"]: row for row in rows}
         changed = [row for run_id, row in self._rows.items() if before.get(run_id) != row]
         gone = [run_id for run_id in before if run_id not in self._rows]
@@ -109,7 +115,7 @@ class RunsTable(JSComponent):
             self._send(changed, gone, whole=False)
 
     def send_all(self) -> None:
-        """Send every row."""
+        """Send all rows to the browser."""
         self._send(list(self._rows.values()), [], whole=True)
 
     def _send(self, rows: list[dict[str, Any]], gone: list[str], whole: bool) -> None:
@@ -120,11 +126,12 @@ class RunsTable(JSComponent):
 def rows_of(
     runs: Mapping[str, Run], group: str, colours: Mapping[str, str], columns: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """The table's rows.
+    """The rows of the table.
 
+    :param runs: the runs by id
     :param group: the property that groups the rows; empty for none
     :param colours: the colours of the drawn runs, by id
-    :param columns: the shown columns; parameters without a column are left out of the rows
+    :param columns: the columns of the table; a row contains only parameters that have a column
     """
     directories = Counter(os.path.dirname(run.path) for run in runs.values())
     parameters = [column[len(PARAMETER) :] for column in columns if column.startswith(PARAMETER)]
@@ -138,7 +145,15 @@ def rows_of(
 def row_of(
     run: Run, group: str, colour: str, alone: bool, now: float, parameters: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A run as a row: words, numbers, and None for unknown values."""
+    """The row of a run: words, numbers, and None for unknown values.
+
+    :param run: the run
+    :param group: the property that groups the rows; empty for none
+    :param colour: the colour of the run; empty if the run is not drawn
+    :param alone: True if no other run is in the same directory
+    :param now: the present time in seconds since the epoch
+    :param parameters: the parameters to include
+    """
     about, summary = run.description, run.summary
     minutes = summary.minutes
     details = workers_of(run) if alone else detail_of(run)
@@ -199,7 +214,7 @@ def _doing(run: Run) -> str:
 
 
 def _part_row(part: Run) -> dict[str, Any]:
-    """The row of a worker or an agent, below the row of its run."""
+    """The row of a worker or an agent, which is shown below the row of its run."""
     about = part.description
     return {
         "name": part.agent or f"worker {about.worker}",
@@ -215,8 +230,8 @@ _STEPS = re.compile(rf"({'|'.join(UNITS)})\((\d+)\)")
 
 
 def plain_value(value: Any) -> Any:
-    """A parameter for JSON: a number, None, or words. ``EnvironmentSteps(400)`` becomes ``400 steps``, because narrow
-    columns would cut off the number.
+    """A parameter for JSON: a number, None, or words. ``EnvironmentSteps(400)`` becomes ``400 steps``, because a narrow
+    column would not show the number.
     """
     if isinstance(value, str) and (steps := _STEPS.fullmatch(value)):
         return f"{steps[2]} {PLURALS[UNITS[steps[1]]]}"
@@ -226,7 +241,7 @@ def plain_value(value: Any) -> Any:
 
 
 def titles_of(columns: Sequence[str]) -> dict[str, str]:
-    """The titles of the table's columns by their keys. Parameters have short names."""
+    """The titles of the table's columns, by key. The titles of parameters are short names."""
     parameters = [column.removeprefix(PARAMETER) for column in columns if column.startswith(PARAMETER)]
     short = {f"{PARAMETER}{name}": title for name, title in zip(parameters, short_names(parameters))}
     return {"name": "Run", **COLUMNS, **short}
@@ -235,22 +250,28 @@ def titles_of(columns: Sequence[str]) -> dict[str, str]:
 def offered_columns(
     differing: Sequence[str], others: Iterable[str], shown: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """Key, title and heading of every column that the table can have. Columns that distinguish runs come first."""
+    """All columns that the table can have, as (key, title, heading). Columns of differing parameters come before
+    columns of other parameters.
+
+    :param differing: the parameters that differ between runs
+    :param others: other parameters
+    :param shown: the columns that are shown
+    """
     asked = [column[len(PARAMETER) :] for column in shown if column.startswith(PARAMETER)]
     rest = [name for name in dict.fromkeys([*asked, *others]) if name not in set(differing)]
     return [
-        *((key, title, "Of every run") for key, title in COLUMNS.items()),
+        *((key, title, "Columns of all runs") for key, title in COLUMNS.items()),
         *((f"{PARAMETER}{name}", name, "Parameters that differ") for name in differing),
         *((f"{PARAMETER}{name}", name, "Other parameters") for name in rest),
     ]
 
 
 def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -> dict[str, str]:
-    """Properties that can group runs, by title. Settings that users varied come first, under short names.
+    """The properties that can group runs, by title. Settings that users have varied come first, with short names.
 
     :param varied: the result of ``store.varied_parameters``
     :param differing: the parameters that differ between runs
-    :param asked: the present property; it is always included
+    :param asked: the present property, which is always included
     """
     settings = dict(zip(short_names(varied), varied))
     offered = {*varied, *GROUPINGS}
@@ -262,7 +283,8 @@ def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """The last parts of dotted names, as many parts as make the names different."""
+    """Short forms of dotted names: the last part, or as many parts from the end as are needed to distinguish the
+    names."""
     parts = [name.split(".") for name in names]
     shortest = []
     for one in parts:
@@ -274,9 +296,11 @@ def short_names(names: Sequence[str]) -> list[str]:
 def shown_columns(
     columns: Sequence[str], varied: Sequence[str], rows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[str, ...]:
-    """The columns of the table: the user's columns. If these are the usual columns, differing settings are added.
+    """The columns of the table. If the user has not changed the usual columns, differing settings are added.
 
-    :param rows: the rows of the table; usual columns that are empty in all rows are left out
+    :param columns: the user's columns
+    :param varied: the settings that differ
+    :param rows: the rows of the table; usual columns that are empty in all rows are left out. None keeps all columns
     """
     if tuple(columns) != USUAL_COLUMNS:
         return tuple(columns)
@@ -294,10 +318,13 @@ def _has(row: Mapping[str, Any], column: str) -> bool:
 def comparison(
     runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], which: str
 ) -> dict[str, Any]:
-    """Parameters and results of runs, for the scatter and the parallel coordinates.
+    """The parameters and results of runs, for the scatter plot and the parallel coordinates.
 
-    The parameters that differ between these runs come first, ranked by how many runs differ.
+    Parameters that differ between the runs come first, sorted by the number of runs that differ.
 
+    :param runs: the runs
+    :param labels: the label of each run, by id
+    :param colours: the colour of each run, by id
     :param which: a description of the runs
     """
     names = {name for run in runs for name in run.description.parameters}
@@ -325,14 +352,15 @@ def _unit(value: Any) -> str:
 
 
 def _number_or_words(value: Any, has_same_unit: bool) -> Any:
-    """A parameter as ``plain_value``; a number of steps is a number if all runs have the same unit."""
+    """A parameter as a number or words; see ``plain_value``. ``EnvironmentSteps(400)`` becomes the number 400 if all
+    runs have the same unit."""
     steps = _STEPS.fullmatch(value) if isinstance(value, str) and has_same_unit else None
     return int(steps[2]) if steps else plain_value(value)
 
 
 def name_of(run: Run, group: str) -> str:
-    """Name of a run in the table. Under the heading of its experiment, and for a run that was started together with
-    others, it is the directory's name."""
+    """The name of a run in the table: its title. If the run is in the group of its experiment, or was started together
+    with other runs, the name of its directory."""
     if run.annotation.name or not (group == "experiment" or _is_of_group(run)):
         return run.title
     return os.path.basename(os.path.dirname(run.path)) or run.title
@@ -344,20 +372,24 @@ def _is_of_group(run: Run) -> bool:
 
 
 def detail_of(run: Run) -> str:
-    """Workers and agent, to distinguish a run from others in its directory."""
+    """The run's workers and agent, which distinguish it from other runs in its directory."""
     source = run.description.source.rpartition(".")[2]
     return " · ".join(part for part in (workers_of(run), source) if part)
 
 
 def workers_of(run: Run) -> str:
-    """Number of a run's agents or workers; empty for one."""
+    """A text with the number of a run's agents or workers; empty for a single agent and worker."""
     if len(run.agents) > 1:
         return f"{len(run.agents)} agents"
     return f"{len(run.workers)} workers" if run.workers else ""
 
 
 def group_of(run: Run, group: str) -> str:
-    """The value that groups a run: a column of the table or a parameter, as words; empty if the run has no value."""
+    """The name of the group that a run belongs to; empty if the run has no value of the property.
+
+    :param run: the run
+    :param group: the property that groups runs: a column of the table or a parameter
+    """
     if group == "state":
         return run.state
     if group == "tags":

@@ -1,4 +1,4 @@
-"""The order of the offered signals: the most used come first."""
+"""The order in which the page lists signals: the most used signals come first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACE = {name: place for place, name in enumerate(_FIRST)}
 
 
 def by_use(names: Iterable[str]) -> list[str]:
-    """Signals in the order of their use: rewards, losses, other means, their deviations, then counters."""
+    """Sort signals by their usual importance: rewards, losses, other means, standard deviations, then counters."""
     return sorted(dict.fromkeys(names), key=_tier)
 
 

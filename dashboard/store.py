@@ -1,4 +1,4 @@
-"""The runs below a directory, kept up to date in the background and shared by all open pages."""
+"""The runs in a directory. They are read again in the background when they change, and all open pages share them."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from .cache import ColumnCache
 SCAN_EVERY_SECONDS = 1.5
 _LONGEST_PAUSE_SECONDS = 3.0
 LARGEST_COLUMNS_BYTES = 256 << 20
-"""The largest memory for columns; the least recently drawn are dropped first."""
+"""The largest memory for columns. The columns that were not drawn for the longest time are removed first."""
 LARGEST_WHOLE_BYTES = 64 << 20
 MOST_WHOLE_COLUMNS = 1000
-"""From larger files, and from files with more columns, only the drawn columns are read."""
+"""If a file is larger or has more columns, only the drawn columns are read."""
 _SUMMARISED = (*TIME_COLUMNS, EVALUATION_REWARD)
 Told = Callable[[int, int, Mapping[str, RunSignals]], None]
 _logger = logging.getLogger(__name__)
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
 _READ_AT_ONCE_BYTES = 8 << 20
-"""Reading this much is so fast that it need not wait for pages."""
+"""The size of data that are read at once. More data are read only while no page waits."""
 _LONGEST_REST_SECONDS = 1.0
 _SHOW_FOUND_EVERY_SECONDS = 0.4
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
@@ -64,24 +64,28 @@ _ALWAYS_DIFFERENT = {"start_time", "command_line", "experiment_path", "checkpoin
 
 @dataclass(frozen=True)
 class Run:
-    """The state of a run, or of one of its workers, at the last look.
+    """The state of a run, or of a worker or an agent of a run, when it was read last.
 
-    :param names: the columns of its CSV
-    :param error: the reason of its failure, if it is known
-    :param said: the time of the last change of its ``status.json``, seconds since the epoch; 0 if there is none
-    :param modified: the time of the last change of its CSV, seconds since the epoch
-    :param size: the CSV's size in bytes
+    :param description: the run's experiment, preset, parameters and so on
+    :param state: ``running``, ``finished`` and so on; see ``rl_coach.runs.status``
+    :param error: the reason of the run's failure; empty if it is unknown
+    :param said: the time of the last change of ``status.json`` in seconds since the epoch; 0 without ``status.json``
+    :param summary: the rewards, steps and times in the CSV
+    :param names: the columns of the CSV
+    :param modified: the time of the last change of the CSV in seconds since the epoch
+    :param size: the size of the CSV in bytes
     :param offset: the number of bytes that ``summary`` covers; 0 if only the last rows were read
     :param seam: the bytes before ``offset``
-    :param grew: True if it has grown since the first look
-    :param annotation: name, tags and note that users gave it, and the time of their last change
-    :param left_out: number of damaged lines in the part of its CSV that ``summary`` covers
-    :param is_condensed: True if its CSV has more rows than are kept
-    :param trouble: the reason why it could not be read, if any
-    :param printed: the parts of its ``status.json`` that ``Summary.as_printed`` reads
-    :param has_metrics: True if there is a ``system.metrics`` next to its CSV
-    :param workers: the workers of this run, the first worker first; empty if the run has one CSV
-    :param agents: the agents that play together in this run, each with its own CSVs; empty if the run has one agent
+    :param grew: True if the CSV has grown since it was read first
+    :param annotation: the name, tags and note that users have given to the run
+    :param annotated: the time of the last change of the annotation in seconds since the epoch
+    :param left_out: number of damaged lines in the part of the CSV that ``summary`` covers
+    :param is_condensed: True if the CSV has more rows than are kept in memory
+    :param trouble: the reason why the run could not be read; empty if it could be read
+    :param printed: the parts of ``status.json`` that ``Summary.as_printed`` reads
+    :param has_metrics: True if there is a file ``system.metrics`` next to the CSV
+    :param workers: the workers of the run, the first worker first; empty if the run has one CSV
+    :param agents: the agents that play together in the run, each with its own CSVs; empty if the run has one agent
     :param agent: the name of an agent that plays together with others; empty for a run
     """
 
@@ -109,7 +113,7 @@ class Run:
 
     @classmethod
     def of_workers(cls, workers: Sequence[Run]) -> Run:
-        """The run of these workers; one worker alone is the run itself."""
+        """Make a run from its workers. A single worker is the run itself."""
         if len(workers) == 1:
             return workers[0]
         trains = [not worker.description.evaluates_only for worker in workers]
@@ -120,7 +124,12 @@ class Run:
 
     @classmethod
     def of_agents(cls, run_id: str, agents: Sequence[Run]) -> Run:
-        """The run of these agents. Their rewards have no common figure; its status may have one."""
+        """Make a run from its agents. The summary of the run has no rewards, because the agents' rewards cannot be
+        combined.
+
+        :param run_id: the run's id
+        :param agents: the agents
+        """
         about = agents[0].description
         graph, _, _ = about.source.partition(".")
         kinds = ", ".join(dict.fromkeys(agent.description.agent for agent in agents))
@@ -177,24 +186,25 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Name that users gave it, or otherwise its experiment's name, in one line."""
+        """The name that users have given to the run, or the name of its experiment, in one line."""
         return self.annotation.name or " ".join(self.description.experiment.split()) or self.id
 
     @property
     def remark(self) -> str:
-        """A line about problems of its CSV; empty without problems."""
+        """A text about problems of the CSV; empty without problems."""
         lines = f"{self.left_out:,} damaged line{'s' if self.left_out > 1 else ''} left out" if self.left_out else ""
-        large = f"more than {MOST_ROWS:,} rows: each stretch's extremes are drawn" if self.is_condensed else ""
+        large = f"more than {MOST_ROWS:,} rows: only some of them are drawn" if self.is_condensed else ""
         return "; ".join(part for part in (self.trouble, lines, large) if part)
 
     @property
     def is_large(self) -> bool:
-        """True if only the drawn columns are read, and only as many rows as a drawing needs."""
+        """True if the CSV is so large that only the drawn columns are read, and only as many rows as a drawing
+        needs."""
         return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property
     def drawn(self) -> Run:
-        """Everything that a drawing depends on."""
+        """A copy with only the values that a drawing depends on."""
         plain = replace(
             self,
             summary=_NOTHING_READ,
@@ -211,12 +221,12 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's id, unique below the root."""
+        """The run's id, which is unique in the experiments directory."""
         return self.description.id
 
     @property
     def path(self) -> str:
-        """The path of its CSV; with several workers the path of the first worker's CSV."""
+        """The path of the CSV; for several workers the path of the first worker's CSV."""
         return str(self.description.path)
 
 
@@ -224,22 +234,21 @@ _NOTHING_READ = Summary()
 
 
 class Store:
-    """Store that finds runs, reads their new rows, and returns their columns.
+    """Finds runs, reads their new rows, and returns their columns.
 
-    :ivar runs: the runs by id
-    :ivar version: increases with every change of ``runs``
+    :ivar runs: the runs by id. The dictionary is replaced and never changed in place, so that a page can read it in
+        another thread
+    :ivar version: a number that increases with each change of ``runs``
     :ivar differing_parameters: the names of the parameters that differ between runs
-    :ivar varied_parameters: the parameters that users varied, found by the function ``varied_parameters``
-    :ivar addresses: the views that are too long for an address
-    :ivar scanned: set when every run has been looked at
-    :ivar trouble: a line about the failure of the last look; empty if there was none
+    :ivar varied_parameters: the result of the function ``varied_parameters``
+    :ivar addresses: the stored views of pages
+    :ivar scanned: set after all runs were read once
+    :ivar trouble: a text about an error in the last read of the directory; empty without an error
 
-    ``runs`` is replaced as a whole, never changed in place, so a page may read it at any time from its own thread.
-
-    :param root: the experiments directory; it may be missing and may vanish
-    :param files: only these CSVs; empty for all
+    :param root: the experiments directory; it need not exist
+    :param files: only these CSVs; empty for all CSVs
     :param cache: the cache of parsed columns; None uses no cache
-    :param editable: True lets users name, tag, archive and delete runs
+    :param editable: True allows users to name, tag, archive and delete runs
     """
 
     def __init__(
@@ -276,12 +285,12 @@ class Store:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start looking for changes, in the background."""
+        """Start to read changes in the background."""
         self._thread = threading.Thread(target=self._watch, name="experiments", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking and reading, also for pages, and store the summaries."""
+        """Stop reading, also for pages, and store the summaries in the cache."""
         self._stop.set()
         self._may_look.set()
         if self._thread is not None:
@@ -294,7 +303,7 @@ class Store:
                 self._look_once()
                 self._say("")
             except Exception as error:
-                # The next look may succeed; until then every page shows the error.
+                # Try again later; until then all pages show the error.
                 _logger.exception("looking at %s failed", self.root)
                 self._say(f"The runs could not be read: {type(error).__name__}: {error}")
                 self._stop.wait(_LONGEST_PAUSE_SECONDS)
@@ -308,7 +317,7 @@ class Store:
         started = time.monotonic()
         is_first = not self.scanned.is_set()
         self.scan()
-        # Pause longer on a slow disk. The first look is not a measure, because it reads more than the others.
+        # Pause longer on a slow disk. The first read is not measured, because it takes longer than later reads.
         took = 0.0 if is_first else time.monotonic() - started
         deadline = time.monotonic() + min(max(SCAN_EVERY_SECONDS, 5 * took), _LONGEST_PAUSE_SECONDS)
         while not self._stop.is_set() and time.monotonic() < deadline:
@@ -321,9 +330,11 @@ class Store:
         return sum(csv.size for csv in self._csvs.values() if not csv.summary.complete)
 
     def scan(self) -> bool:
-        """Look at the size of every CSV, and read the newest rows of changed CSVs. :return: True if anything changed
+        """Check the size of each CSV, and read the newest rows of changed CSVs.
 
-        The first call may take long. It reads the newest runs first, and shows them before it reads the others.
+        The first call may take long. It reads the newest runs first, and publishes runs while it reads the others.
+
+        :return: True if a run has changed
         """
         found = self._find()
         now, csvs, shown_at = time.time(), {}, time.monotonic()
@@ -350,9 +361,10 @@ class Store:
             self._compared = descriptions
 
     def _publish(self, csvs: dict[str, Run], compares: bool = False) -> None:
-        """Publish the runs of these CSVs. :param csvs: by path
+        """Publish the runs of CSVs.
 
-        :param compares: also find the parameters that differ
+        :param csvs: the CSVs by path
+        :param compares: True also finds the parameters that differ
         """
         self._csvs, self.runs = csvs, self._runs_of(csvs.values())
         if compares:
@@ -374,7 +386,7 @@ class Store:
             for run in [Run.of_agents(self._id_of(directory), agents)] if _play_together(agents) else agents:
                 known = self.runs.get(run.id)
                 if known is not None and run.description == known.description:
-                    # Keep the same description object: parameters are compared again only for new objects.
+                    # Keep the same description object, because new objects would be compared again.
                     run = replace(run, description=known.description)
                 runs[run.id] = replace(run, summary=run.summary.as_printed(run.printed))
         return runs
@@ -384,7 +396,8 @@ class Store:
         return self.root.name if below == "." else pathlib.PurePath(below).as_posix()
 
     def _ids(self, paths: Sequence[str]) -> list[str]:
-        """The id of each file's run. A run in the root itself has the root's name, also before it has a CSV."""
+        """The id of each file's run. If the experiments directory itself is a run, the id is the directory's name, even
+        before the run has a CSV."""
         ids, root = run_ids(self.root, paths), os.fspath(self.root)
         at_root = {run_id for path, run_id in zip(paths, ids) if os.path.dirname(path) == root}
         if len(at_root) != 1 or not os.path.exists(os.path.join(root, STATUS_FILE)):
@@ -409,7 +422,7 @@ class Store:
             return self._not_read(known or Run(RunDescription(run_id, pathlib.Path(path), run_id)), stat, error)
 
     def _not_read(self, run: Run, stat: os.stat_result, error: Exception) -> Run:
-        """A run with unreadable files, with a line about the error."""
+        """A run with files that cannot be read, and a text about the error."""
         trouble = f"cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         if trouble != run.trouble:
             _logger.error("%s %s", run.path, trouble, exc_info=error)
@@ -437,13 +450,13 @@ class Store:
         if not status and not known.grew:
             modified = last_growth(known.description, known.summary, modified)
         state = state_of(status, modified, now)
-        # A repeated status of a running run is not a change for a page.
+        # While a run is running, a new time of its status is not a change for pages.
         said = 0.0 if state in (RUNNING, STALLED) else said
         return replace(known, state=state, error=str(status.get("error", "")), said=said, printed=_printed(status))
 
     def _begun(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
-        """A run that has a status, but no CSV yet: it builds its graph, or collects data. None if the status is no
-        status of a run."""
+        """A run that has a ``status.json`` but no CSV yet, because it builds its graph or is in heatup. None if
+        ``status.json`` does not belong to a run."""
         status, description = read_status(os.path.dirname(path)), known.description if known else None
         if status.get("state") not in STATES:
             return None
@@ -456,7 +469,7 @@ class Store:
             state=state_of(status, stat.st_mtime, now),
             error=str(status.get("error", "")),
             summary=Summary(complete=True),
-            # A status is written every two seconds: its time is not a change for a plot.
+            # The status is written every two seconds; a new time is not a change for a plot.
             modified=stat.st_mtime if status.get("state") != RUNNING else 0.0,
             size=0,
             printed=_printed(status),
@@ -510,9 +523,9 @@ class Store:
         )
 
     def read_some(self) -> bool:
-        """Read some of the runs that are only partly read. :return: True if there were any
+        """Read runs that have been read only in part. Stop after half a second, or if a page needs columns.
 
-        It stops after half a second, or when a page asks for columns.
+        :return: True if a run was read
         """
         waiting = [csv for csv in self._csvs.values() if not csv.summary.complete]
         started = time.monotonic()
@@ -543,7 +556,7 @@ class Store:
 
     def _end_if_stopped(self) -> None:
         if self._stop.is_set():
-            raise InterruptedError(f"the runs of {self.root} are read no more")
+            raise InterruptedError(f"the store of {self.root} was stopped")
 
     def _keep_summaries(self) -> None:
         self._summaries_kept_at = time.monotonic()
@@ -553,32 +566,40 @@ class Store:
         self._cache.write_summaries({path: _kept(csv) for path, csv in self._csvs.items() if csv.offset})
 
     def _open(self, run: Run, wanted: Collection[str], is_one_of_many: bool = False) -> SignalFile:
-        """The reader of a run's CSV, for all columns, or for the wanted columns if all would need too much memory."""
+        """The reader of a run's CSV, for all columns; only for the wanted columns if all columns need too much memory.
+
+        :param run: the run
+        :param wanted: the names of the wanted columns
+        :param is_one_of_many: True if many files are read, so that files that are not cached are read only in part
+        """
         if run.is_large:
             return SignalFile(run.path, {*TIME_COLUMNS, *wanted}, MOST_ROWS)
         file = self._cache.read(run.path) if self._cache else SignalFile(run.path)
         return SignalFile(run.path, wanted) if is_one_of_many and file.table is None else file
 
     def annotate(self, run_ids: Iterable[str], changes: Mapping[str, Any]) -> int:
-        """Annotate runs. Returns their number.
+        """Change the names, tags and notes of runs, or archive runs.
 
-        :raises CoachError: if runs may not be changed here, or a file cannot be written
+        :param run_ids: the ids of the runs
+        :param changes: the new values by name
+        :return: the number of changed runs
+        :raises CoachError: if this dashboard may not change runs, or a file cannot be written
         """
         chosen = self._changeable(run_ids)
         begun = next((run.title for run in chosen if not run.has_signals), None)
         if begun is not None:
-            raise CoachError(f"'{begun}' has no CSV yet, and a run is annotated by its CSV: try again later")
+            raise CoachError(f"'{begun}' cannot be changed yet, because it has no CSV yet: try again later")
         for run in chosen:
             run_annotations.write(run.path, changes)
         self._look_again_at(chosen)
         return len(chosen)
 
     def delete(self, run_ids: Iterable[str]) -> list[tuple[pathlib.Path, pathlib.Path]]:
-        """Move everything that runs wrote into the trash. Returns the old and the new paths.
+        """Move all files of runs to the trash. If no other run is in a run's directory, the whole directory is moved.
 
-        The whole directory of a run is moved if no other run is in it, otherwise only its own files.
-
-        :raises CoachError: if runs may not be changed here, one is running, or a file cannot be moved
+        :param run_ids: the ids of the runs
+        :return: pairs of an old and a new path
+        :raises CoachError: if this dashboard may not change runs, a run is running, or a file cannot be moved
         """
         chosen = self._changeable(run_ids)
         running = [run.title for run in chosen if run.state == RUNNING]
@@ -592,7 +613,7 @@ class Store:
 
     def _changeable(self, run_ids: Iterable[str]) -> list[Run]:
         if not self.editable:
-            raise CoachError("runs cannot be changed here: start the dashboard with --edit")
+            raise CoachError("this dashboard cannot change runs: start it with --edit")
         return [self.runs[run_id] for run_id in run_ids if run_id in self.runs]
 
     def _all_of(self, csv: Run, deleted: set[str]) -> list[pathlib.Path]:
@@ -603,7 +624,7 @@ class Store:
         return [file for file in directory.iterdir() if file.stem == pathlib.Path(csv.path).stem]
 
     def _look_again_at(self, chosen: Sequence[Run]) -> None:
-        """Publish changes of runs at once, without waiting for the next look."""
+        """Read the changed runs again and publish them at once."""
         csvs = dict(self._csvs)
         for csv in (csv for run in chosen for csv in run.csvs):
             if not os.path.exists(csv.path):
@@ -613,27 +634,29 @@ class Store:
         self._publish(csvs)
 
     def let_pages_go_first(self) -> None:
-        """Pause reading ahead for a moment while a page is being drawn."""
+        """Pause the reading in the background for a moment, because a page needs columns."""
         self._asked_at = time.monotonic()
 
     def rest(self) -> None:
-        """Stop reading until ``go_on``, while a page is created, so that the user does not wait for all runs."""
+        """Stop the reading in the background until ``go_on``, so that a new page opens fast."""
         self._may_look.clear()
 
     def go_on(self) -> None:
-        """Continue looking."""
+        """Continue the reading in the background."""
         self.let_pages_go_first()
         self._may_look.set()
 
     def columns(
         self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Told = lambda *of: None
     ) -> dict[str, RunSignals]:
-        """The signals of runs, or of each of their agents, up to date. Runs that are gone are left out.
+        """The newest signals of runs, by the id of the run, or of the agent in a run with several agents. Runs that do
+        not exist are left out.
 
-        :param signals: the needed columns; from large files, and if many files are new, only these are read
+        :param run_ids: the ids of the runs
+        :param signals: the needed columns; for large files or many new files, only these columns are read
         :param told: called after each run with the number of runs read, the number of all runs, and the signals so far;
-            an exception of it ends the reading
-        :raises InterruptedError: the store was stopped meanwhile
+            if it raises an exception, the reading ends
+        :raises InterruptedError: if the store was stopped meanwhile
         """
         self.let_pages_go_first()
         runs, needed = self.runs, frozenset(signals)
@@ -659,7 +682,7 @@ class Store:
         if line.has_metrics and signals.intersection(METRICS):
             csvs = (*csvs, _metrics_of(line))
         if len(csvs) > 1:
-            signals = signals.union(TIME_COLUMNS)  # they sort the rows of several workers
+            signals = signals.union(TIME_COLUMNS)  # the rows of several workers are sorted by these columns
         files = [(csv, self._column_file(csv, signals, is_one_of_many)) for csv in csvs if not csv.trouble]
         read = [(csv, file) for csv, file in files if file is not None]
         if not read:
@@ -692,13 +715,13 @@ class Store:
 
 
 def _metrics_of(run: Run) -> Run:
-    """The ``system.metrics`` of a run, as a worker that adds no steps."""
+    """The file ``system.metrics`` of a run, in the form of a worker that makes no training steps."""
     path = run.description.path.with_name(SYSTEM_FILE)
     return Run(replace(run.description, path=path, evaluates_only=True))
 
 
 def _play_together(agents: Sequence[Run]) -> bool:
-    """True if these signals of one directory belong to agents of one graph, each with its own counts of steps."""
+    """True if the CSVs in a directory belong to several agents of one graph."""
     first = agents[0].description
     graphs = {agent.description.source.partition(".")[0] for agent in agents}
     return first.plays_with_others or (len(agents) > 1 and len(graphs) == 1 and "." in first.source)
@@ -731,10 +754,10 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The parameters that differ, sorted by the number of runs that differ from the most common value.
+    """The parameters that differ, sorted by the number of runs with another value than the most common value.
 
-    Among equals, parameters that more runs have set come first. Parameters that do not belong to the agent or its
-    environment come last.
+    If these numbers are equal, parameters that more runs have come first. Parameters that do not belong to the agent or
+    its environment come last.
     """
 
     def rank(name: str) -> tuple[bool, int, int, str]:
@@ -748,8 +771,9 @@ def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def varied_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The settings that differ between runs of one preset and agent in one environment, sorted as
-    ``ranked_by_difference``. Names of classes, and parameters outside the agent and its environment, are not settings.
+    """The settings that users have varied: parameters that differ between runs with the same preset, agent and
+    environment, in the order of ``ranked_by_difference``. Names of classes, and parameters that do not belong to the
+    agent or its environment, are left out.
     """
     alike: dict[tuple[str, str, str, str], list[RunDescription]] = {}
     for about in descriptions:
@@ -760,7 +784,7 @@ def varied_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def is_administrative(name: str) -> bool:
-    """Return True for a parameter that belongs neither to the agent nor to its environment."""
+    """True for a parameter that does not belong to the agent or its environment."""
     return name.startswith(_ADMINISTRATIVE) or name in ("seed", "environment.seed")
 
 

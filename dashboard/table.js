@@ -1,4 +1,4 @@
-// The run table: sorts, filters, groups and selects in the browser; draws only the rows in sight.
+// The run table. It sorts, filters, groups and selects in the browser, and draws only the visible rows.
 const ROW = 30;
 const SPARE = 8;
 const BAR = 45;
@@ -62,7 +62,7 @@ const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment",
 
 const anyValue = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
 
-// The columns and their titles, which the server chooses.
+// The columns and titles that the server chose.
 function columnsOf({ columns, titles }) {
   const known = new Map(BUILT_IN.map((column) => [column.key, column]));
   const given = JSON.parse(titles || "{}");
@@ -71,7 +71,7 @@ function columnsOf({ columns, titles }) {
   return made.filter(Boolean).map((column) => ({ ...column, title: given[column.key] ?? column.full ?? "" }));
 }
 
-// A cell of the exported table: quoted where commas, quotes or new lines would end it.
+// A cell of the exported table, in quotes if it contains commas, quotes or new lines.
 function quoted(value) {
   const text = String(value ?? "");
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -151,7 +151,7 @@ export function render({ model, el }) {
     model.selected = [...chosen];
   }
 
-  // Columns are as wide as what is in them and never become narrower, so that nothing jumps while numbers change.
+  // Columns are as wide as their widest cell. They never become narrower, so columns do not move while numbers change.
   const widths = new Map();
   const pen = document.createElement("canvas").getContext("2d");
   function widen(row) {
@@ -230,7 +230,7 @@ export function render({ model, el }) {
     draw();
   }
 
-  // Few runs leave the room to the plot; what the table once had it keeps, so that filtering moves nothing.
+  // With few runs, the table is low, and the plot has more room. It never becomes lower, so a filter moves nothing.
   let mostLines = FEWEST_LINES;
   function makeRoom() {
     mostLines = Math.max(mostLines, lines.length);
@@ -258,9 +258,10 @@ export function render({ model, el }) {
     arrange();
   }
 
-  // Lines stay the same elements while what they say changes: a click whose line is replaced under it is lost.
+  // Each line keeps its element while its text changes. If an element were replaced during a click, the click would be
+  // lost.
   let drawn = new Map();
-  let at = 0; // the line that Tab goes to; the arrow keys move on from there
+  let at = 0; // the line that Tab selects; the arrow keys move from this line
   body.onkeydown = (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1, Home: -lines.length, End: lines.length, PageDown: 10, PageUp: -10 }[event.key];
     const line = lines[at];
@@ -299,7 +300,7 @@ export function render({ model, el }) {
       focused.onfocus = () => { at = index; };
       wanted.set(key, line);
     }
-    if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run fits this filter."));
+    if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run matches this filter."));
     drawn = wanted;
     let place = body.firstChild;
     for (const line of wanted.values()) {
@@ -350,7 +351,7 @@ export function render({ model, el }) {
     return line;
   }
 
-  // A worker or an agent is a part of its run: it is shown, not selected.
+  // A worker or an agent is a part of its run. It is shown, but users cannot select it.
   function partLine(part) {
     const line = box("div", "row line part", element("span", "cell check"), ...columns.map((column) => partCell(column, part)));
     line.setAttribute("role", "row");
@@ -376,7 +377,7 @@ export function render({ model, el }) {
     select(from < 0 ? [id] : ids.slice(from, to + 1), on);
   }
 
-  // What stands behind a run's name.
+  // The details and badges after a run's name.
   function extras(row) {
     return [
       ["", row.detail],
@@ -389,7 +390,7 @@ export function render({ model, el }) {
 
   function partsFold(row) {
     const on = unfolded.has(row.id);
-    const fold = element("button", "fold", on ? "▾" : "▸", { title: on ? "Hide its parts" : "Show each worker or agent", tabIndex: -1, "aria-expanded": String(on) });
+    const fold = element("button", "fold", on ? "▾" : "▸", { title: on ? "Hide the workers or agents" : "Show each worker or agent", tabIndex: -1, "aria-expanded": String(on) });
     fold.onclick = (event) => {
       event.stopPropagation();
       unfold(row, !on);
@@ -460,12 +461,12 @@ export function render({ model, el }) {
     const alike = (of) => (chosen.every((row) => String(of(row)) === String(of(chosen[0]))) ? of(chosen[0]) : "");
     const [name, tags, note] = [element("input"), element("input"), element("textarea")];
     const before = { name: alike((row) => row.called), tags: alike((row) => row.tags.join(", ")), note: alike((row) => row.note) };
-    const several = chosen.length > 1 ? "leave as they are" : "";
+    const several = chosen.length > 1 ? "unchanged" : "";
     const keep = element("button", "action main", "Save");
     const put = element("button", "action", chosen.every((row) => row.archived) ? "Unarchive" : "Archive", { type: "button" });
     const drop = element("button", "action danger", "Delete …", { type: "button" });
     const buttons = box("div", "buttons", put, drop, element("span", "gap"), keep);
-    const parts = [field("Tags, with commas between", tags, before.tags, several), field("Note", note, before.note, several), buttons];
+    const parts = [field("Tags, separated by commas", tags, before.tags, several), field("Note", note, before.note, several), buttons];
     if (chosen.length === 1) parts.unshift(field("Name", name, before.name, chosen[0].experiment));
     const made = dialog(chosen.length === 1 ? chosen[0].name : `${chosen.length} runs`, ...parts);
     keep.onclick = () => {
@@ -485,7 +486,7 @@ export function render({ model, el }) {
       const [yes, no] = [element("button", "action danger", "Delete"), element("button", "action", "Cancel")];
       const choice = box("div", "buttons", element("span", "gap"), no, yes);
       const count = ids.length === 1 ? "this run" : `these ${ids.length} runs`;
-      const sure = dialog(`Delete ${count}?`, element("p", "", "What they wrote is moved to the folder .trash of this directory, checkpoints and videos included; it can be taken back."), choice);
+      const sure = dialog(`Delete ${count}?`, element("p", "", "All files of a run, also checkpoints and videos, are moved to the folder .trash of this directory. You can restore them."), choice);
       no.onclick = () => sure.close();
       yes.onclick = () => { tell("delete", ids, {}); sure.close(); };
       no.focus();

@@ -1,4 +1,4 @@
-"""The view of a page as one value, and its form in the page's address."""
+"""The view of a page (everything that the user can set), and its form in the page's address."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def x_label(axis: str) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """Everything that can be set on the page.
+    """Everything that the user can set on the page.
 
     :param runs: the ids of the selected runs
     :param colours: the index of each selected run's colour
@@ -45,21 +45,29 @@ class View:
     :param x: a key of ``X_AXES``, or a signal's name after ``SIGNAL``
     :param smoothing: one of ``SMOOTHINGS``
     :param window: number of rows for smoothing; 1 does not smooth, 0 uses a twentieth of each line's rows
-    :param raw: True draws the raw line faintly behind the smoothed line
+    :param raw: True also draws the line before smoothing
     :param group: the property that groups runs: a column of the table, or a parameter's dotted name; empty for none
-    :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band, ``iqm`` its
-        interquartile mean
-    :param zoom: x, left and right ranges, two numbers each; empty shows everything
+    :param draw: ``runs`` draws each run. The others draw a line with a band for each group: ``std`` the mean and the
+        standard deviation, ``confidence`` the mean and its 95% confidence interval, ``iqm`` the interquartile mean and
+        its 95% confidence interval
+    :param log_x: True for a logarithmic x-axis
+    :param log_y: True for logarithmic y-axes
+    :param zoom: the ranges of x, left and right axis, two numbers for each axis; empty shows all points
+    :param filter: the text or regular expression that filters the table
+    :param regex: True if ``filter`` is a regular expression
     :param sort: a column of the table, with ``-`` before it for the largest first
+    :param tab: one of ``TABS``
     :param episode: the episode whose steps are shown; -1 for the newest
-    :param steps: the in-episode signals
+    :param steps: the signals of the steps of this episode
+    :param live: True shows new rows as they are written
+    :param theme: one of ``THEMES``; empty for the browser's theme
     :param columns: the columns of the table after the run's name
     :param archived: True shows archived runs in the table
     :param pins: the signals whose charts come first
-    :param across: the parameter on the horizontal axis of the scatter plot; empty for the first
-    :param across_scale: one of ``SCALES``; empty chooses by the values
-    :param result: the result on its vertical axis; empty for the first
-    :param result_scale: as ``across_scale``
+    :param across: the parameter on the horizontal axis of the scatter plot; empty for the first parameter
+    :param across_scale: the scale of the horizontal axis, one of ``SCALES``; empty selects a scale by the values
+    :param result: the result on the vertical axis of the scatter plot; empty for the first result
+    :param result_scale: the scale of the vertical axis, one of ``SCALES``; empty selects a scale by the values
     :param axes: the parameters of the parallel coordinates; empty for the parameters that differ
     """
 
@@ -107,7 +115,7 @@ _NUMBERS_IN = {"colours": int, "zoom": float}
 
 
 def to_query(view: View) -> str:
-    """The view as a query string, ``?`` included; fields with their default are left out."""
+    """The view as a query string with ``?``. Fields that have their default value are left out."""
     default = View()
     pairs: list[tuple[str, str]] = []
     for field in fields(View):
@@ -125,7 +133,7 @@ def to_query(view: View) -> str:
 
 
 def from_query(query: str) -> View:
-    """The view of a query string; fields with invalid values get their defaults."""
+    """The view of a query string. Fields with invalid values get their default values."""
     given: dict[str, list[str]] = {}
     for name, value in parse_qsl(query.lstrip("?"), keep_blank_values=True)[:_MOST_ITEMS]:
         given.setdefault(name, []).append(value)

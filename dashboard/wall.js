@@ -1,4 +1,4 @@
-// A chart for each signal: small, light, drawn only while it is in sight.
+// A small chart for each signal. Only the visible charts are drawn.
 const PIN = '<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1.8l1.9 3.9 4.3.6-3.1 3 .7 4.3L8 11.6l-3.8 2 .7-4.3-3.1-3 4.3-.6z"/></svg>';
 const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const MOST_CHARTS = 500;
@@ -40,7 +40,7 @@ class Chart {
   showPin() {
     const on = this.model.pins.includes(this.name);
     this.pin.setAttribute("aria-pressed", String(on));
-    this.pin.title = on ? "Unpin" : "Keep it at the top";
+    this.pin.title = on ? "Unpin" : "Keep this chart at the top";
     this.pin.setAttribute("aria-label", `${on ? "Unpin" : "Pin"} ${this.name}`);
   }
 
@@ -198,7 +198,7 @@ export function render({ model }) {
     ask();
   }
 
-  // One for all charts: the same runs have the same colours in each.
+  // One legend for all charts, because each run has the same colour in all charts.
   function showLegend(names) {
     const shown = names.slice(0, MOST_NAMES).map(([label, colour]) => {
       const name = box("span", "", swatch(colour), label);

@@ -1,4 +1,4 @@
-"""Asynchronous advantage actor-critic with a memory plays an Atari game: ``coach -p Atari_A3C_LSTM -lvl pong -n 8``."""
+"""Asynchronous advantage actor-critic with an LSTM plays an Atari game: ``coach -p Atari_A3C_LSTM -lvl pong -n 8``."""
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters

@@ -25,7 +25,7 @@ agent_params.input_filter.remove_reward_filter("clipping")
 env_params = Atari(level=SingleLevelSelection(atari_deterministic_v4))
 env_params.random_initialization_steps = 1
 
-# It has no trace test
+# This preset has no trace test
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test_using_a_trace_test = False
 

@@ -1,4 +1,4 @@
-"""An ensemble of Q heads plays an Atari game by upper confidence bounds:
+"""An ensemble of Q heads plays an Atari game. It chooses actions by upper confidence bounds:
 ``coach -p Atari_UCB_with_Q_Ensembles -lvl breakout``.
 """
 

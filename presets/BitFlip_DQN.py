@@ -1,4 +1,4 @@
-"""DQN without hindsight flips bits until they equal a goal; too many bits (about 13) are too hard for it.
+"""DQN without hindsight flips bits until they equal a goal. It does not learn this task with many bits (about 13).
 
 Problem and settings: Andrychowicz et al., Hindsight Experience Replay, 2017.
 """

@@ -1,4 +1,4 @@
-"""DDPG drives a car in a town of CARLA, by what three cameras see."""
+"""DDPG drives a car in a town of CARLA. It sees the pictures of three cameras."""
 
 import copy
 

@@ -33,7 +33,7 @@ schedule_params.steps_between_evaluation_periods = TrainingSteps(500)
 schedule_params.evaluation_steps = EnvironmentEpisodes(5)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Network: convolutions of the paper, each with batch normalization, and a branch for each of four commands
+# Network: the convolutions of the paper with batch normalization, and a branch for each of the four commands
 agent_params = CILAgentParameters()
 main = agent_params.network_wrappers["main"]
 convolutions = [(32, 5, 2), (32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2), (128, 3, 1), (256, 3, 1), (256, 3, 1)]
@@ -74,7 +74,7 @@ main.heads_parameters = [
 main.batch_size = 120
 main.learning_rate = 0.0002
 
-# The camera's sky and bonnet are cut off. The network sees one measurement, the speed.
+# The sky and the bonnet are cut off the pictures. The speed is the only measurement that the network sees.
 agent_params.input_filter = InputFilter()
 agent_params.input_filter.add_observation_filter(
     "CameraRGB",
@@ -95,7 +95,7 @@ agent_params.input_filter.add_observation_filter(
     ),
 )
 
-# It learns from the recording alone, and acts in evaluation.
+# The agent learns only from the recording. It acts only in evaluation.
 agent_params.exploration = AdditiveNoiseParameters()
 agent_params.exploration.noise_schedule = ConstantSchedule(0)
 agent_params.exploration.evaluation_noise = 0

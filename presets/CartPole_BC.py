@@ -1,4 +1,4 @@
-"""Behavioural cloning of a human player of the cart pole: ``coach -p CartPole_BC --play`` records the games."""
+"""Behavioural cloning of a human player of CartPole. ``coach -p CartPole_BC --play`` records the games."""
 
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import VisualizationParameters
@@ -14,7 +14,7 @@ schedule_params.steps_between_evaluation_periods = TrainingSteps(1000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Agent: it learns from the file alone, and never acts in training
+# Agent. It learns only from the file, and never acts in training
 agent_params = BCAgentParameters()
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(0)
 agent_params.network_wrappers["main"].learning_rate = 0.001

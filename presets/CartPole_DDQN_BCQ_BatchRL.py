@@ -19,7 +19,7 @@ from rl_coach.schedules import LinearSchedule
 
 DATASET_SIZE = 10000
 
-# Schedule: training steps are epochs
+# Schedule. Training steps are epochs
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = TrainingSteps(10000000000)
 schedule_params.steps_between_evaluation_periods = TrainingSteps(1)
@@ -37,12 +37,12 @@ agent_params.network_wrappers["main"].replace_mse_with_huber_loss = False
 agent_params.network_wrappers["main"].l2_regularization = 0.0001
 agent_params.network_wrappers["main"].softmax_temperature = 0.2
 
-# the reward model, for off-policy evaluation and for the distances between states
+# The reward model is used in off-policy evaluation and for the distances between states
 agent_params.network_wrappers["reward_model"] = deepcopy(agent_params.network_wrappers["main"])
 agent_params.network_wrappers["reward_model"].learning_rate = 0.0001
 agent_params.network_wrappers["reward_model"].l2_regularization = 0
 
-# the model that NNImitationModelParameters() would ask for familiar actions
+# The model that NNImitationModelParameters() would use to find familiar actions
 imitation_model = agent_params.network_wrappers["imitation_model"] = deepcopy(agent_params.network_wrappers["main"])
 imitation_model.learning_rate = 0.0001
 imitation_model.l2_regularization = 0

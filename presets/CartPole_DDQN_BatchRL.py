@@ -1,4 +1,4 @@
-"""Double DQN learns CartPole from what random actions have played."""
+"""Double DQN learns CartPole from recorded random actions."""
 
 from copy import deepcopy
 
@@ -36,11 +36,11 @@ main_network.learning_rate = 0.0001
 main_network.l2_regularization = 0.0001
 main_network.replace_mse_with_huber_loss = False
 main_network.softmax_temperature = 0.2
-# 312.5 updates as in Coach, which means every 313
+# 312.5 updates as in Coach 1.0.1: the weights are copied after every 313 updates
 updates = DATASET_SIZE / main_network.batch_size
 algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(updates)  # type: ignore[arg-type]
 
-# predicts rewards for off-policy evaluation
+# The reward model predicts rewards for off-policy evaluation
 reward_model = agent_params.network_wrappers["reward_model"] = deepcopy(main_network)
 reward_model.learning_rate = 0.0001
 reward_model.l2_regularization = 0

@@ -1,4 +1,4 @@
-"""Deep Q-learning from demonstrations: the agent learns to balance a pole on a cart from three recorded episodes.
+"""Deep Q-learning from demonstrations balances a pole on a cart. The demonstrations are three recorded episodes.
 
 ``coach -p CartPole_DQfD --play`` records other episodes. Set ``memory.load_memory_from_file_path`` to their file.
 """

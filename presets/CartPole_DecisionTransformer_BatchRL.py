@@ -13,7 +13,7 @@ from rl_coach.schedules import LinearSchedule
 
 DATASET_SIZE = 10000
 
-# Schedule: training steps are epochs
+# Schedule. Training steps are epochs
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = TrainingSteps(20)
 schedule_params.steps_between_evaluation_periods = TrainingSteps(2)

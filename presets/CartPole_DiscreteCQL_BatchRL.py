@@ -17,7 +17,7 @@ from rl_coach.schedules import LinearSchedule
 
 DATASET_SIZE = 10000
 
-# Schedule: training steps are epochs
+# Schedule. Training steps are epochs
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = TrainingSteps(10000000000)
 schedule_params.steps_between_evaluation_periods = TrainingSteps(1)
@@ -29,13 +29,13 @@ agent_params = DiscreteCQLAgentParameters()
 agent_params.network_wrappers["main"].batch_size = 128
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(100)
 agent_params.algorithm.discount = 0.98
-agent_params.algorithm.conservative_weight = 0.005  # for rewards divided by 200; 1 for unchanged rewards
+agent_params.algorithm.conservative_weight = 0.005  # for rewards that are divided by 200; use 1 for other rewards
 agent_params.network_wrappers["main"].learning_rate = 0.0001
 agent_params.network_wrappers["main"].replace_mse_with_huber_loss = False
 agent_params.network_wrappers["main"].l2_regularization = 0.0001
 agent_params.network_wrappers["main"].softmax_temperature = 0.2
 
-# the reward model, for off-policy evaluation
+# The reward model is used in off-policy evaluation
 agent_params.network_wrappers["reward_model"] = deepcopy(agent_params.network_wrappers["main"])
 agent_params.network_wrappers["reward_model"].learning_rate = 0.0001
 agent_params.network_wrappers["reward_model"].l2_regularization = 0

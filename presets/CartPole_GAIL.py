@@ -1,4 +1,4 @@
-"""Generative adversarial imitation: a policy learns from ten episodes that somebody else played, without rewards."""
+"""Generative adversarial imitation learns from ten episodes of another player, without rewards."""
 
 import pathlib
 

@@ -12,7 +12,7 @@ from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphMan
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import LinearSchedule
 
-# Schedule, in steps of the game; the learner makes every other one
+# Schedule, in steps of the game. Half of these steps are actions of the learner
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = EnvironmentEpisodes(20000)
 schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(2000)
@@ -32,7 +32,7 @@ agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.05, 60000)
 agent_params.exploration.evaluation_epsilon = 0.0
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 100000)
 
-# Environment: two planes with the own and the other's pieces, and a mask of the columns that are not full
+# Environment. Observations are two planes, of the player's and the opponent's pieces, and a mask of the free columns
 env_params = PettingZooEnvironmentParameters(level="pettingzoo.classic.connect_four_v3")
 env_params.observation_space_type = ObservationSpaceType.Vector
 

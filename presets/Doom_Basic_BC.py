@@ -1,4 +1,4 @@
-"""Behavioural cloning of a player who shot a monster in a room, from a file of Coach 1.0.1."""
+"""Behavioural cloning of a player who shot a monster in a room. The recording is a file of Coach 1.0.1."""
 
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters

@@ -1,4 +1,4 @@
-"""Direct future prediction shoots a monster in a room, for the reward and not for the ammunition."""
+"""Direct future prediction shoots a monster in a room. Its goal is the reward, not the ammunition."""
 
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters

@@ -1,5 +1,5 @@
-"""Direct future prediction fights in a maze: ammunition, health and kills (Dosovitskiy & Koltun 2017, scenario D3). The
-scenario is a file of Coach 1.0.1; docs/doom.md says where to put it.
+"""Direct future prediction fights in a maze. Its goals are ammunition, health and kills (Dosovitskiy & Koltun 2017,
+scenario D3). The scenario is a file of Coach 1.0.1; see docs/doom.md.
 """
 
 from rl_coach.agents.dfp_agent import DFPAgentParameters

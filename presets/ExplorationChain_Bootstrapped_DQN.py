@@ -1,4 +1,4 @@
-"""Bootstrapped DQN walks along a chain with a reward at the far end; only deep exploration finds it.
+"""Bootstrapped DQN walks along a chain with a reward at the far end. Only deep exploration finds the reward.
 
 The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """

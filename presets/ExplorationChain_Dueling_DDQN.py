@@ -1,4 +1,4 @@
-"""Double DQN with a dueling head walks along a chain with a reward at the far end; only deep exploration finds it.
+"""Double DQN with a dueling head walks along a chain with a reward at the far end. Only deep exploration finds it.
 
 The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """

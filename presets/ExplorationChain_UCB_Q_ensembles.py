@@ -1,4 +1,5 @@
-"""An ensemble of Q heads walks along a chain with a reward at the far end, by upper confidence bounds.
+"""An ensemble of Q heads walks along a chain with a reward at the far end. It chooses actions by upper
+confidence bounds.
 
 The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """

@@ -1,4 +1,5 @@
-"""Behavioural cloning of recorded games of Montezuma's Revenge, which you bring: ``datasets/montezuma_revenge.p``."""
+"""Behavioural cloning of recorded games of Montezuma's Revenge. You need the recording
+``datasets/montezuma_revenge.p``."""
 
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters

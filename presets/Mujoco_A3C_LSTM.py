@@ -1,4 +1,4 @@
-"""Asynchronous advantage actor-critic with a memory learns to move MuJoCo's bodies:
+"""Asynchronous advantage actor-critic with an LSTM learns to move MuJoCo's bodies:
 ``coach -p Mujoco_A3C_LSTM -lvl hopper -n 8``."""
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters

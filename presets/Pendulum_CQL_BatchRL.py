@@ -16,7 +16,7 @@ from rl_coach.schedules import ConstantSchedule
 
 DATASET_SIZE = 10000
 
-# Schedule: training steps are epochs
+# Schedule. Training steps are epochs
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = TrainingSteps(10000000000)
 schedule_params.steps_between_evaluation_periods = TrainingSteps(50)
@@ -26,7 +26,7 @@ schedule_params.heatup_steps = EnvironmentSteps(0)
 # Agent
 agent_params = CQLAgentParameters()
 agent_params.algorithm.discount = 0.98
-agent_params.algorithm.conservative_weight = 0.1  # the data come from a policy that learned: they have most actions
+agent_params.algorithm.conservative_weight = 0.1  # small, as the data contain most actions
 agent_params.algorithm.num_sampled_actions = 3
 for name in ("policy", "q"):
     agent_params.network_wrappers[name].learning_rate = 0.001
@@ -44,7 +44,7 @@ for name in ("actor", "critic"):
 generator.memory.max_size = (MemoryGranularity.Transitions, DATASET_SIZE)
 generator.algorithm.discount = 0.98
 generator.exploration = AdditiveNoiseParameters()
-generator.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
+generator.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 if actions are from -1 to 1
 generator.algorithm.policy_noise = 0.4  # in units of the actions, which are from -2 to 2
 generator.algorithm.noise_clipping = 1.0
 generator.algorithm.act_for_full_episodes = False

@@ -1,5 +1,5 @@
-"""SAC with FastTD3's recipe swings up a pendulum in 64 copies, with smaller networks and batches than the paper's:
-``-f jax -lvl gymnax:Pendulum-v1`` compiles the whole loop."""
+"""SAC with FastTD3's settings swings up a pendulum in 64 copies of the environment. Networks and batches are smaller
+than in the paper. ``-f jax -lvl gymnax:Pendulum-v1`` compiles the whole loop."""
 
 from rl_coach.agents.fast_td3_agent import FastTD3AgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters

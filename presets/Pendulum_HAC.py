@@ -27,7 +27,7 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import GoalsSpace, ReachingGoal
 
-time_limit = 1000  # of the simulator's steps, ten for each action
+time_limit = 1000  # in steps of the simulator, which makes ten for each action
 polar_coordinates = False
 distance_from_goal_threshold = np.array([0.075, 0.75]) if polar_coordinates else np.array([0.075, 0.075, 0.75])
 goals_space = GoalsSpace(
@@ -45,7 +45,7 @@ schedule_params.heatup_steps = EnvironmentSteps(0)
 
 
 def set_networks(agent: AgentParameters) -> None:
-    """Three layers of 64 units in each network, which see the goal and learn from large batches."""
+    """Set the networks: three layers of 64 units each, large batches, and the goal as an input."""
     for name, inputs in (
         ("actor", ("observation", "desired_goal")),
         ("critic", ("observation", "action", "desired_goal")),

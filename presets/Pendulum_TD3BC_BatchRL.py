@@ -14,16 +14,16 @@ from rl_coach.schedules import ConstantSchedule
 
 DATASET_SIZE = 10000
 
-# Schedule: training steps are epochs
+# Schedule. Training steps are epochs
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = TrainingSteps(10000000000)
 schedule_params.steps_between_evaluation_periods = TrainingSteps(50)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Agents: the one that learns from the data, and the one that generates them
+# The agent that learns from the data, and the agent that generates them
 agent_params = TD3BCAgentParameters()
-agent_params.algorithm.value_weight = 20  # a learning agent's steps are worth less than an expert's
+agent_params.algorithm.value_weight = 20  # high, because the data are not an expert's
 experience_generating_agent_params = TD3AgentParameters()
 for agent in (agent_params, experience_generating_agent_params):
     two_layers(agent.network_wrappers["actor"], (256, 256))
@@ -34,7 +34,7 @@ for agent in (agent_params, experience_generating_agent_params):
     agent.memory.max_size = (MemoryGranularity.Transitions, DATASET_SIZE)
     agent.algorithm.discount = 0.98
     agent.exploration = AdditiveNoiseParameters()
-    agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
+    agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 if actions are from -1 to 1
     agent.exploration.evaluation_noise = 0.0
     agent.algorithm.policy_noise = 0.4  # in units of the actions, which are from -2 to 2
     agent.algorithm.noise_clipping = 1.0

@@ -1,4 +1,4 @@
-"""PPO with one policy for twenty pistons, which move a ball to the left."""
+"""PPO learns one policy for twenty pistons, which move a ball to the left."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.architectures.layers import Conv2d, Dense
@@ -14,14 +14,14 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
 from rl_coach.spaces import ImageObservationSpace
 
-# Schedule, in steps of the environment; all twenty agents act in each step
+# Schedule, in steps of the environment. All twenty agents act in each step
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = EnvironmentSteps(100000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(5000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(5)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Agent: the network sees the last four frames of 84x84 grey pixels
+# Agent. The network sees the last four frames of 84x84 grey pixels
 agent_params = ClippedPPOAgentParameters()
 agent_params.network_wrappers["main"].learning_rate = 0.0003
 agent_params.network_wrappers["main"].batch_size = 256

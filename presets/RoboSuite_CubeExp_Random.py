@@ -1,4 +1,4 @@
-"""The arm of a robot moves at random over a table with a cube."""
+"""A robot's arm makes random movements over a table with a cube."""
 
 from rl_coach.agents.td3_exp_agent import RandomAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

@@ -1,4 +1,4 @@
-"""TD3 that sets itself goals explores with the arm of a robot what it can do with a cube."""
+"""TD3 explores the movements of a cube with a robot's arm. The agent sets its own goals."""
 
 from rl_coach.agents.td3_exp_agent import TD3GoalBasedAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

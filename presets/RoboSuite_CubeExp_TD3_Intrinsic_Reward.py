@@ -1,4 +1,4 @@
-"""TD3 explores a cube with the arm of a robot; its reward is the novelty of a state."""
+"""TD3 explores the movements of a cube with a robot's arm. Its reward is the novelty of a state."""
 
 from rl_coach.agents.td3_exp_agent import TD3IntrinsicRewardAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

@@ -19,7 +19,7 @@ schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
 
-# Agent: it counts its own steps, three in each of the environment's
+# Agent. It counts its own steps, which are three in each step of the environment
 agent_params = DDQNAgentParameters()
 agent_params.network_wrappers["main"].learning_rate = 0.0005
 agent_params.network_wrappers["main"].batch_size = 128

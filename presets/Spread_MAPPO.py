@@ -17,7 +17,7 @@ schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Agent: one step is a joint action of all three
+# Agent. Each of its steps is a joint action of all three agents
 agent_params = MAPPOAgentParameters()
 for name, observation in (("actor", "observation"), ("critic", "state")):
     network = agent_params.network_wrappers[name]

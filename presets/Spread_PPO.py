@@ -10,14 +10,14 @@ from rl_coach.filters.reward import RewardRescaleFilter
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
 
-# Schedule, in steps of the environment; all three agents act in each step
+# Schedule, in steps of the environment. All three agents act in each step
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = EnvironmentSteps(400000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
-# Agent: it counts its own steps, three in each of the environment's
+# Agent. It counts its own steps, which are three in each step of the environment
 agent_params = ClippedPPOAgentParameters()
 agent_params.network_wrappers["main"].learning_rate = 0.0005
 agent_params.network_wrappers["main"].batch_size = 500
@@ -37,7 +37,7 @@ agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
 # Environment
 env_params = PettingZooEnvironmentParameters(level="mpe2.simple_spread_v3")
 
-# The target reward: the sum of the three agents' rewards, which is about -127 for an untrained network
+# The target reward: the sum of the three agents' rewards. It is about -127 for an untrained network
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -60

@@ -20,7 +20,7 @@ schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
 
-# Agent: one step is a joint action of all three
+# Agent. Each of its steps is a joint action of all three agents
 agent_params = QMIXAgentParameters()
 for network in agent_params.network_wrappers.values():
     network.learning_rate = 0.0005
@@ -34,7 +34,7 @@ agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.05, 50000)
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 200000)
 agent_params.input_filter = InputFilter()
 agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
-# the mixing weights are linear in the state, and an agent may leave the square of the landmarks
+# Agents can leave the square of the landmarks, so states and with them the mixing weights could become large
 agent_params.input_filter.add_observation_filter("state", "clip", ObservationClippingFilter(-1.0, 1.0))
 
 # Environment

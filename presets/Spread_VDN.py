@@ -19,7 +19,7 @@ schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
 
-# Agent: one step is a joint action of all three
+# Agent. Each of its steps is a joint action of all three agents
 agent_params = VDNAgentParameters()
 agent_params.network_wrappers["main"].learning_rate = 0.0005
 agent_params.network_wrappers["main"].batch_size = 128

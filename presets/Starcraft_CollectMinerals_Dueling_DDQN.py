@@ -1,4 +1,4 @@
-"""Dueling DDQN collects minerals with two marines of StarCraft II, which it sends to one of 16 points of the screen."""
+"""Dueling DDQN collects minerals with two marines of StarCraft II. An action is one of 16 points of the screen."""
 
 from collections import OrderedDict
 

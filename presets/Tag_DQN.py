@@ -1,4 +1,4 @@
-"""Three hunters share a DQN and chase a prey with its own DQN."""
+"""Three hunters share a DQN. They chase a prey that has its own DQN."""
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.architectures.layers import Dense
@@ -19,7 +19,7 @@ schedule_params.heatup_steps = EnvironmentSteps(1000)
 
 
 def dqn(steps_of_exploration: int) -> DDQNAgentParameters:
-    """An agent. It counts its own steps: the hunters' agent makes three per step of the environment."""
+    """An agent that counts its own steps. The hunters' agent makes three steps in each step of the environment."""
     agent_params = DDQNAgentParameters()
     agent_params.network_wrappers["main"].learning_rate = 0.0005
     agent_params.network_wrappers["main"].batch_size = 64

@@ -12,7 +12,7 @@ from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphMan
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import LinearSchedule
 
-# Schedule, in steps of the game; the learner makes every other one
+# Schedule, in steps of the game. Half of these steps are actions of the learner
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = EnvironmentEpisodes(20000)
 schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(2000)
@@ -32,11 +32,11 @@ agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.05, 20000)
 agent_params.exploration.evaluation_epsilon = 0.0
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 50000)
 
-# Environment: two planes of crosses and noughts, and a mask of the free fields
+# Environment. Observations are two planes, of crosses and noughts, and a mask of the free fields
 env_params = PettingZooEnvironmentParameters(level="pettingzoo.classic.tictactoe_v3")
 env_params.observation_space_type = ObservationSpaceType.Vector
 
-# The target reward against a player that acts at random: victories less defeats
+# The target reward: victories minus defeats, against a player that acts at random
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 0.8

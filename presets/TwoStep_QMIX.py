@@ -1,4 +1,4 @@
-"""QMIX in the two-step game of its paper, where it finds the payoff 8 and VDN prefers 7."""
+"""QMIX in the two-step game of its paper. It finds the payoff 8, but VDN finds only 7."""
 
 from rl_coach.agents.qmix_agent import QMIXAgentParameters
 from rl_coach.agents.vdn_agent import VDNAgentParameters
@@ -14,7 +14,7 @@ from rl_coach.schedules import ConstantSchedule
 def two_step_game(
     agent_params: VDNAgentParameters, env_params: PettingZooEnvironmentParameters
 ) -> MultiAgentGraphManager:
-    """A graph with the settings of the paper (appendix A): all actions are random, and the discount is 0.99."""
+    """A graph with the settings of the paper (appendix A). All actions are random, and the discount is 0.99."""
     for network in agent_params.network_wrappers.values():
         network.learning_rate = 0.0005
     main = agent_params.network_wrappers["main"]

@@ -1,4 +1,4 @@
-"""VDN in the two-step game, with the settings of TwoStep_QMIX: it prefers the payoff 7 to 8."""
+"""VDN in the two-step game, with the settings of TwoStep_QMIX. It finds the payoff 7, but not 8."""
 
 from rl_coach.agents.vdn_agent import VDNAgentParameters
 from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters

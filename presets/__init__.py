@@ -1,1 +1,1 @@
-"""Experiments that are ready to run; each file defines one in its `graph_manager`."""
+"""Experiments that are ready to run. Each file defines an experiment in its ``graph_manager``."""

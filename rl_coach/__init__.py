@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-# Not from typing: the program handles no signals until this module is imported, and typing takes most of that time.
+# Not imported from typing: the import of typing is slow, and the program handles signals only after this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

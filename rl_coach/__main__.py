@@ -16,8 +16,8 @@ def _end_at_once(number: int, frame: FrameType | None = None) -> None:
     os._exit(128 + number)
 
 
-# The imports below take a few tenths of a second. A signal meanwhile may end the process. A child process of
-# multiprocessing imports this module again, and its parent ends it.
+# The imports below take a few tenths of a second. A signal meanwhile ends the process. A child process of
+# multiprocessing imports this module again. It gets no handlers, because its parent ends it.
 if "multiprocessing" not in sys.modules:
     for _number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(_number) != signal.SIG_IGN:

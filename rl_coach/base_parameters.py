@@ -1,7 +1,7 @@
 """The settings of a run: the parameter classes of presets.
 
-Setting a parameter that does not exist is an error that suggests the nearest one, so a typing mistake never trains
-silently with a default.
+To set a parameter that does not exist raises an error with the nearest name. So a typing error in a preset never leads
+to a training with a default value.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Frameworks(Enum):
 
 
 DEFAULT_FRAMEWORK = Frameworks[default_framework()]
-"""The framework of a program that names none."""
+"""The framework of a program that does not select a framework."""
 
 
 def running_framework() -> str:
-    """The framework that this process already runs, otherwise the default."""
+    """The name of the framework that this process has loaded, or of the default framework if it has loaded none."""
     keras = sys.modules.get("keras")
     name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
     return name if name in Frameworks.__members__ else DEFAULT_FRAMEWORK.name
 
 
 class EmbedderScheme(Enum):
-    """Size of an input embedder; ``Empty`` has no layers. A list of layers is a scheme too."""
+    """Size of an input embedder; ``Empty`` has no layers. A preset may give a list of layers instead."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -79,7 +79,7 @@ class EmbedderScheme(Enum):
 
 
 class MiddlewareScheme(Enum):
-    """Size of a middleware; ``Empty`` has no layers. A list of layers is a scheme too."""
+    """Size of a middleware; ``Empty`` has no layers. A preset may give a list of layers instead."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -88,7 +88,7 @@ class MiddlewareScheme(Enum):
 
 
 class EmbeddingMergerType(Enum):
-    """Merging of the outputs of several input embedders into one."""
+    """The way in which the outputs of several input embedders become one input of the middleware."""
 
     Concat = 0
     Sum = 1
@@ -124,8 +124,8 @@ class Device:
 
 
 class DistributedCoachSynchronizationType(Enum):
-    """SYNC: workers wait for the newest policy (on-policy). ASYNC: workers act with the newest policy that has arrived
-    (off-policy).
+    """Choice between two kinds of distributed training. SYNC: workers wait for each new policy (on-policy). ASYNC:
+    workers do not wait, and act with the newest policy that has arrived (off-policy).
     """
 
     SYNC = "sync"
@@ -142,8 +142,10 @@ def iterable_to_items(obj: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def unfold_dict_or_list(obj: Any) -> Any:
-    """``obj`` as plain data for JSON (dicts, lists, numbers, strings). Other objects become dicts of their public
-    attributes and the name of their class."""
+    """An object as plain data for JSON (dicts, lists, numbers, strings).
+
+    :param obj: the object; an object of another class becomes a dict of its public attributes and its class name
+    """
     if isinstance(obj, (dict, list, tuple)):
         folded = {key: unfold_dict_or_list(value) for key, value in iterable_to_items(obj)}
         return {str(key): value for key, value in folded.items()} if isinstance(obj, dict) else list(folded.values())
@@ -167,7 +169,7 @@ if TYPE_CHECKING:  # with the methods below, checkers would allow any arguments 
 else:
 
     class _CheckedAfterInit(type):
-        """Marks an object as constructed once its whole ``__init__`` chain has run."""
+        """Marks an object as constructed after all its ``__init__`` methods have run."""
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             obj = super().__call__(*args, **kwargs)
@@ -186,11 +188,11 @@ else:
 
 
 class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit):
-    """The base of all settings. After construction only existing attributes can be set. ``constraints`` limits their
-    values; it is checked when the graph is created."""
+    """The base class of all settings. After construction, only existing attributes can be set. ``constraints`` limits
+    the values of attributes; the values are checked when the graph is created."""
 
     def register_var(self, key: str, value: Any) -> None:
-        """Set a parameter, also if the class does not define it."""
+        """Set a parameter, even if the class does not define a parameter of this name."""
         object.__setattr__(self, key, value)
 
     @property
@@ -205,30 +207,32 @@ class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit)
 
 
 class AlgorithmParameters(Parameters):
-    """Hyperparameters of an agent's learning; each algorithm adds its own.
+    """Hyperparameters of an agent's learning; each algorithm adds its own hyperparameters.
 
     :ivar num_consecutive_playing_steps: steps or episodes of acting between two training phases
     :ivar num_consecutive_training_steps: number of updates of a training phase
-    :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
-    :ivar discount: 0 counts only the next reward, 1 counts all rewards equally
-    :ivar apply_gradients_every_x_episodes: number of episodes; one update sums their gradients
+    :ivar heatup_using_network_decisions: act with the untrained policy during heatup, not at random
+    :ivar discount: discount factor; 0 counts only the next reward, 1 counts all rewards equally
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
     :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
-        target network; without effect without a target network, as in most on-policy agents
+        target network; no effect for agents without a target network, such as most on-policy agents
     :ivar rate_for_copying_weights_to_target: the target network moves towards the online weights by this share (Polyak
         averaging); 1 copies the weights
-    :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
-        memory to start from; or a list of them
+    :ivar load_memory_from_file_path: the data that the memory contains at the start: a ``CsvDataset``, a
+        ``PickledReplayBuffer``, ``minari:ID``, the path of a saved memory, or a list of several sources; None for no
+        data
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
-    :ivar in_action_space: the goals that the agent of the level above may set
-    :ivar share_statistics_between_workers: workers normalise with shared statistics
-    :ivar n_step: number of rewards in a return; -1 sums to the end of the episode
-    :ivar act_for_full_episodes: a playing phase ends only with an episode
-    :ivar override_episode_rewards_with_the_last_transition_reward: each step gets the episode's last reward
+    :ivar in_action_space: space of the goals that the agent of the level above may set; None without a level above
+    :ivar share_statistics_between_workers: no effect; it exists for programs written for Coach 1.0.1
+    :ivar n_step: number of rewards in a return; -1 sums all rewards to the end of the episode
+    :ivar act_for_full_episodes: act in whole episodes between two training phases
+    :ivar override_episode_rewards_with_the_last_transition_reward: replace the reward of each step by the episode's
+        last reward
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
-    :ivar update_pre_network_filters_state_on_inference: update the same statistics when acting
-    :ivar act_beside_learning: act with the policy before the last update (or before the last phase, if its updates are
-        one call) while the update runs on another core, instead of waiting for it; only for agents that learn from a
-        memory with experience of any policy
+    :ivar update_pre_network_filters_state_on_inference: update the statistics of pre-network filters while acting
+    :ivar act_beside_learning: continue to act while an update runs on another core. Until the update ends, the agent
+        acts with the policy before it. If one call makes all updates of a training phase, the agent acts with the
+        policy before the phase. Only for agents that can learn from the experience of any policy
     """
 
     constraints = {
@@ -275,10 +279,10 @@ class AlgorithmParameters(Parameters):
 class ScheduleParameters(Parameters):
     """Lengths of the parts of a run, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
 
-    :ivar heatup_steps: length of random acting before training; 0 for no heatup
-    :ivar evaluation_steps: length of an evaluation; 0 for no evaluation. If counted in steps, the last episode is
-        finished.
-    :ivar steps_between_evaluation_periods: training between two evaluations
+    :ivar heatup_steps: length of heatup, in which the agent acts at random before training; 0 for no heatup
+    :ivar evaluation_steps: length of an evaluation; 0 for no evaluation. A length in steps is extended to the end of
+        the last episode
+    :ivar steps_between_evaluation_periods: length of training between two evaluations
     :ivar improve_steps: length of training
     """
 
@@ -293,12 +297,12 @@ class ScheduleParameters(Parameters):
 class PresetValidationParameters(Parameters):
     """The result that a preset must achieve in its tests.
 
-    :param test: the preset has a reward to reach
-    :param min_reward_threshold: the mean reward to reach, with the average of the golden tests
-    :param max_episodes_to_achieve_reward: number of training episodes to reach it
+    :param test: True if a test checks that the preset reaches ``min_reward_threshold``
+    :param min_reward_threshold: the mean reward that the preset must reach
+    :param max_episodes_to_achieve_reward: largest number of training episodes to reach ``min_reward_threshold``
     :param num_workers: number of workers that train
     :param reward_test_level: the environment level of the reward test
-    :param test_using_a_trace_test: compare a short run's CSV with an earlier one
+    :param test_using_a_trace_test: compare the CSV of a short run with the CSV of an earlier run
     :param trace_test_levels: the levels of the trace test
     :param trace_max_env_steps: environment steps of the trace test
     :param read_csv_tries: number of attempts to find the CSV
@@ -330,36 +334,39 @@ class NetworkParameters(Parameters):
     """A network of an agent: its parts and its optimisation.
 
     :param force_cpu: compute this network on the CPU even if there is a GPU
-    :param async_training: each worker applies its own gradients to the shared network
+    :param async_training: with several workers, each worker applies its own gradients to the shared network
     :param shared_optimizer: asynchronous workers share the optimizer's state
-    :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
-    :param clip_gradients: the limit; None does not clip
-    :param gradients_clipping_method: the quantity that is limited
-    :param l2_regularization: the weight of half of the sum of the squared weights in the loss, as in Coach; 0 for none
+    :param scale_down_gradients_by_number_of_workers_for_sync_training: True averages the gradients of several workers;
+        False adds them
+    :param clip_gradients: limit of the gradients; None does not clip
+    :param gradients_clipping_method: the quantity that ``clip_gradients`` limits, such as the norm of all gradients
+    :param l2_regularization: factor c of the term c * 0.5 * sum(weights²) in the loss; 0 for no regularization
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's schedule
         counts training phases
-    :param learning_rate_decay_rate: factor of the learning rate after each ``learning_rate_decay_steps``; 0 for no
-        decay. With decay, ``learning_rate`` must be a number
-    :param learning_rate_decay_steps: the length of a decay period, in the unit of a schedule of the learning rate
-    :param input_embedders_parameters: an embedder for each observation by name
-    :param embedding_merger_type: merging of the embeddings
+    :param learning_rate_decay_rate: the learning rate is multiplied by this factor after each
+        ``learning_rate_decay_steps``; 0 for no decay. With decay, ``learning_rate`` must be a number
+    :param learning_rate_decay_steps: the length of a decay period, in updates of the network; PPO counts training
+        phases
+    :param input_embedders_parameters: the embedder of each observation, by the observation's name
+    :param embedding_merger_type: the way in which the outputs of several embedders are merged
     :param middleware_parameters: the part between embedders and heads
     :param heads_parameters: the heads, in the order of the network's outputs
-    :param use_separate_networks_per_head: each head gets its own embedders and middleware
+    :param use_separate_networks_per_head: True if each head gets its own embedders and middleware
     :param optimizer_type: ``'Adam'``, ``'LaProp'`` (with Adam's settings), ``'RMSProp'`` or ``'SGD'``
     :param optimizer_epsilon: the optimizer's epsilon
     :param adam_optimizer_beta1: decay of Adam's mean of gradients
     :param adam_optimizer_beta2: decay of Adam's mean of squared gradients
     :param rms_prop_optimizer_decay: decay of RMSProp's mean of squared gradients
-    :param batch_size: transitions in one update
+    :param batch_size: number of transitions in one update
     :param replace_mse_with_huber_loss: use the Huber loss in heads with squared errors
-    :param create_target_network: keep a second, slowly updated copy of the weights
-    :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
-    :param initial_weights: initialization of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as
-        PyTorch's layers, biases too), ``'orthogonal'``, ``'truncated_normal'``, or an ``InitialWeights`` such as
+    :param create_target_network: create a target network, a slowly updated copy of the weights
+    :param softmax_temperature: temperature of a policy's softmax; above 1 the probabilities become more equal, below 1
+        less equal
+    :param initial_weights: initialization of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (weights
+        and biases as in PyTorch's layers), ``'orthogonal'``, ``'truncated_normal'``, or an ``InitialWeights`` such as
         ``Orthogonal(gain=0.01)``
-    :param output_embedding: also output the middleware's output, as ``embedding`` of the first head
-    :ivar blueprint: the ``NetworkBlueprint`` of a network that only acts; None for others
+    :param output_embedding: also return the middleware's output, as ``embedding`` of the first head
+    :ivar blueprint: the ``NetworkBlueprint`` of a network that only acts; None for networks that are trained
     """
 
     constraints = {
@@ -424,7 +431,7 @@ class NetworkParameters(Parameters):
         if self.learning_rate_decay_rate and self.learning_rate_decay_steps and hasattr(self.learning_rate, "value_at"):
             yield (
                 "learning_rate is a schedule, and learning_rate_decay_rate and learning_rate_decay_steps make another "
-                "one: set both to 0, or learning_rate to a number"
+                "schedule: set both to 0, or learning_rate to a number"
             )
 
     def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
@@ -433,7 +440,7 @@ class NetworkParameters(Parameters):
 
 
 def _takes_one_argument(value: Any) -> bool:
-    """True for a class or function that makes a layer from the number of its units."""
+    """True for a class or function that can be called with one argument, the number of a layer's units."""
     try:
         inspect.signature(value).bind(1)
     except (TypeError, ValueError):
@@ -444,9 +451,9 @@ def _takes_one_argument(value: Any) -> bool:
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
-    :param dense_layer: the class of fully connected layers in the part; None for ``Dense``
-    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None uses the network's.
-        If set, it replaces a head's own initialization, too, such as the small kernels of a policy head
+    :param dense_layer: the class of the part's fully connected layers; None for ``Dense``
+    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None uses the network's
+        initialization. A value also replaces the special initialization of a head, such as small weights of a policy
     """
 
     constraints = {"dense_layer": optional(Constraint("a layer class such as NoisyNetDense", _takes_one_argument))}
@@ -460,20 +467,20 @@ class VisualizationParameters(Parameters):
     """Output of a run, on the screen and in files.
 
     :param print_networks_summary: print each network's layers when it is built
-    :param dump_csv: write the signals
+    :param dump_csv: write the signals to a CSV
     :param dump_signals_to_csv_every_x_episodes: number of episodes between two writes of the CSV
-    :param dump_gifs: write episodes as GIF if ``video_dump_methods`` accept them
-    :param dump_mp4: write episodes as MP4 if ``video_dump_methods`` accept them
-    :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all agree
-    :param dump_in_episode_signals: one CSV with every step for each episode
+    :param dump_gifs: write GIF videos of the episodes that ``video_dump_methods`` select
+    :param dump_mp4: write MP4 videos of the episodes that ``video_dump_methods`` select
+    :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all of them select it
+    :param dump_in_episode_signals: write a CSV for each episode, with one row for each step
     :param dump_parameters_documentation: write the parameters as JSON next to the CSV
     :param render: show the environment in a window
     :param native_rendering: let the environment open its own window
     :param max_fps_for_human_control: the frame rate for a human player
     :param tensorboard: write TensorBoard event files
-    :param add_rendered_image_to_env_response: put the rendered frame into each step's info
-    :param real_time: show the window at the environment's own speed, and end when the user closes it; False shows it as
-        fast as the agent acts
+    :param add_rendered_image_to_env_response: add the rendered frame to each step's info
+    :param real_time: show the window at the environment's own speed, and end the run when the user closes the window;
+        False shows the environment as fast as the agent acts
     """
 
     constraints = {
@@ -527,26 +534,31 @@ class VisualizationParameters(Parameters):
 
 
 class CuriosityParameters(Parameters):
-    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``.
+    """Base class of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``.
 
-    :cvar frameworks: the frameworks that can train the networks of the part; None for all
+    :cvar frameworks: the frameworks that can train the networks of the intrinsic reward; None for all
     """
 
     frameworks: ClassVar[tuple[Frameworks, ...] | None] = None
 
 
 class AgentParameters(Parameters):
-    """An agent: its algorithm, exploration, memory and networks, and the filters around it.
+    """The settings of an agent: its algorithm, exploration policy, memory, networks and filters.
 
-    :param networks: the networks by name
-    :cvar algorithm_names: names for ``make_agent``; the first is the usual one. The default is one
+    :param algorithm: the hyperparameters of learning
+    :param exploration: the parameters of the exploration policy
+    :param memory: the parameters of the memory
+    :param networks: the networks' parameters, by name
+    :param visualization: output on the screen and in files; None for the defaults
+    :cvar algorithm_names: names of the algorithm for ``make_agent``, the usual name first. The default is one
         name: the name of the class without ``AgentParameters``
     :cvar why_not_in_own_loop: the reason why ``make_agent`` cannot make the agent, and an alternative; "" if
         ``make_agent`` can
-    :ivar input_filter: applied to the environment's observations and rewards; None uses the environment's default
-    :ivar output_filter: applied to the agent's actions; None uses the environment's default
-    :ivar pre_network_filter: applied to states just before a network sees them
-    :ivar curiosity: adds intrinsic rewards for new observations, as ``RNDParameters()``; None for none
+    :ivar input_filter: changes the environment's observations and rewards; None uses the environment's default filter
+    :ivar output_filter: changes the agent's actions; None uses the environment's default filter
+    :ivar pre_network_filter: changes the observations that a network gets as input
+    :ivar curiosity: settings of an intrinsic reward for new observations, such as ``RNDParameters()``; None for no
+        intrinsic reward
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
@@ -593,7 +605,7 @@ class AgentParameters(Parameters):
     def path(self) -> str:
         """``"module:Class"`` of the agent.
 
-        :raises CoachError: the parameters do not belong to a concrete agent
+        :raises CoachError: if the parameters do not belong to a concrete agent
         """
         raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
 
@@ -622,33 +634,33 @@ class TaskRole(Enum):
 
 
 class TaskParameters(Parameters):
-    """Task of a process in a run.
+    """Settings of a process in a run: the framework, the directory, checkpoints, the seed and so on.
 
     :param framework_type: the framework that networks are built on
     :param evaluate_only: None trains; 0 evaluates without end; n evaluates n environment steps. Programs for older
         versions of Coach set True, which means 0, or False, which means None
-    :param use_cpu: use no GPU
+    :param use_cpu: do not use a GPU
     :param experiment_path: the directory that the run writes to
-    :param seed: makes the run repeatable; None draws one
+    :param seed: the run's seed, which makes the run repeatable; None draws a seed
     :param checkpoint_save_secs: seconds between checkpoints; None for none
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
-    :param apply_stop_condition: stop once the environment's success rate is reached
+    :param apply_stop_condition: stop when the stop condition is met: enough evaluation episodes reach the target reward
     :param num_gpu: has no effect; it exists for programs written for Coach 1.0.1. See ``num_devices``
-    :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. The filled part of
-        the memory is then part of each checkpoint
+    :param checkpoint_memory: save the replay memory in each checkpoint. Without the memory, a run cannot continue
+        exactly
     :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
     :param checkpoint_save_episodes: training episodes between checkpoints; None for none
     :param checkpoint_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all, None
         uses the setting of the graph manager
-    :param num_threads: number of threads for the networks, fixed with the first network of this process; None
-        chooses by their size
-    :param num_devices: number of devices that share each batch, or the environments of a compiled loop; more than one
-        need JAX. None uses one device, and in compiled loops all devices if their number divides the number of
-        environments
-    :param preset: the name of the preset, for the records
+    :param num_threads: number of threads for the networks; it cannot change after the first network of this process.
+        None selects a number by the size of the networks
+    :param num_devices: number of devices that share each batch, or that share the environments of a compiled loop;
+        several devices need JAX. None uses one device. In compiled loops, None uses all devices if their number divides
+        the number of environments
+    :param preset: the name of the preset, for checkpoints
     :param resume: continue the run that wrote ``checkpoint_restore_path``, in its directory
     :param role: the part of the control loop that this process runs
     :param seeds_program: the address of the process that computes this run's compiled loop together with the loops of
@@ -730,7 +742,7 @@ class TaskParameters(Parameters):
 
 
 class DistributedTaskParameters(TaskParameters):
-    """Task of one of several workers in a run.
+    """Settings of one of several workers in a run.
 
     :param parameters_server_hosts: address of the shared parameters, ``host:port``
     :param worker_hosts: addresses of the workers, ``host:port,host:port``

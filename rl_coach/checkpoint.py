@@ -1,14 +1,14 @@
-"""Checkpoints. A process that is killed at any moment leaves a good checkpoint. Damaged checkpoints are never loaded.
+"""Checkpoints. If a process is killed while it saves, the previous checkpoint stays valid. Damaged checkpoints are
+never loaded.
 
-A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or with another unit in its name. Its files:
+A checkpoint is a directory ``<num>_Step-<steps>.ckpt``; the name may contain another unit. Its files:
 
-- ``arrays.safetensors``: all arrays, in the safetensors format, so that any tool reads them;
-- ``state.json``: the plain values, and the place of each array among them;
-- ``manifest.json``: the format version, size and SHA-256 of the other files, and facts about the run;
+- ``arrays.safetensors``: all arrays, in the safetensors format, which many tools can read;
+- ``state.json``: the plain values, with a reference to each array;
+- ``manifest.json``: the format version, the size and SHA-256 of the other files, and facts about the run;
+- optional attachments: the policy for deployment, networks as ONNX models.
 
-and optional attachments: the policy for deployment, networks as ONNX models.
-
-The directory is written under a temporary name, synced, renamed, and only then named in the state file
+The directory is written under a temporary name, synced and renamed. Then its name is written to the state file
 ``.coach_checkpoint``. No pickle is ever loaded, so a checkpoint cannot run code.
 """
 
@@ -37,7 +37,7 @@ _TEMPORARY_PREFIX = ".saving-"
 
 
 class SingleCheckpoint:
-    """Number of a checkpoint and the name of its directory."""
+    """The number and the name of a checkpoint."""
 
     def __init__(self, num: int, name: str):
         self._num = num
@@ -106,9 +106,10 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint with this name, or with the file of this name (``12_Step-3400.ckpt.index``).
+        """The checkpoint of a file or directory.
 
-        :return: None for a name without a number, or another kind of name
+        :param filename: a checkpoint's name, or the name of one of its files (``12_Step-3400.ckpt.index``)
+        :return: the checkpoint; None if the name is not a checkpoint's name or has no number
         """
         match = self._pattern.search(filename)
         number = None if match is None else match.group(2) or match.group(4)
@@ -116,9 +117,10 @@ class CheckpointFilenameParser:
 
 
 def _filter_checkpoint_files(filenames: Iterable[str], sort_by_num: bool = True) -> list[SingleCheckpoint]:
-    """The checkpoints that files belong to, each once. Launchers in the cloud import this name.
+    """The checkpoints of the given files, each checkpoint once. Other programs import this function.
 
-    :param sort_by_num: oldest first, otherwise in the order of the files
+    :param filenames: the names of files and directories
+    :param sort_by_num: True for the oldest checkpoint first; False for the order of the files
     """
     parser = CheckpointFilenameParser()
     found = list(dict.fromkeys(checkpoint for checkpoint in map(parser.parse, filenames) if checkpoint is not None))
@@ -145,23 +147,27 @@ class CheckpointStateFile:
         return os.path.exists(self._path)
 
     def read(self) -> SingleCheckpoint | None:
-        """The newest checkpoint; None if the file does not exist or names no checkpoint.
+        """The newest checkpoint; None if the file does not exist or contains another name than a checkpoint's.
 
-        :raises CoachError: the file has another content
+        :raises CoachError: if the content of the file is not a name
         """
         name = _name_in(self._path)
         return None if name is None else CheckpointFilenameParser().parse(name)
 
     def write(self, data: SingleCheckpoint) -> None:
-        """Write the name of the newest checkpoint. The old name is valid until the new one is on the disk."""
+        """Write the name of the newest checkpoint. The old name is replaced only when the new name is on the disk.
+
+        :param data: the newest checkpoint
+        """
         files.write_text(self._path, data.name)
 
 
 class CheckpointStateReader:
-    """Looks up the checkpoints of a directory.
+    """Finds the checkpoints of a directory.
 
-    :param checkpoint_state_optional: without a state file, use the names of the checkpoints; False treats a directory
-        without a state file as empty
+    :param checkpoint_dir: the directory
+    :param checkpoint_state_optional: True also finds checkpoints in a directory without a state file; False treats
+        this directory as empty
     """
 
     def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
@@ -170,7 +176,7 @@ class CheckpointStateReader:
         self._state_file = CheckpointStateFile(checkpoint_dir)
 
     def _is_there(self, checkpoint: SingleCheckpoint) -> bool:
-        """True for the checkpoint itself, and for files that savers wrote under its name (``NAME.PATH``)."""
+        """True if the checkpoint exists, or files that savers wrote under its name (``NAME.PATH``)."""
         if os.path.exists(os.path.join(self._checkpoint_dir, checkpoint.name)):
             return True
         return os.path.isdir(self._checkpoint_dir) and any(
@@ -199,7 +205,8 @@ class CheckpointStateReader:
 class CheckpointStateUpdater:
     """Updates the state file of a directory when its checkpoints change.
 
-    :param read_all: read all existing checkpoints, not only the newest
+    :param checkpoint_dir: the directory
+    :param read_all: True reads all existing checkpoints; False reads only the newest checkpoint
     """
 
     def __init__(self, checkpoint_dir: str, read_all: bool = False):
@@ -210,7 +217,7 @@ class CheckpointStateUpdater:
         self._all_checkpoints = reader.get_all() if read_all else [latest] if latest is not None else []
 
     def update(self, checkpoint: SingleCheckpoint) -> None:
-        """Make ``checkpoint`` the newest."""
+        """Write to the state file that ``checkpoint`` is the newest checkpoint."""
         self._all_checkpoints.append(checkpoint)
         self._state_file.write(checkpoint)
 
@@ -228,13 +235,18 @@ class CheckpointStateUpdater:
 
 
 def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> CheckpointState | None:
-    """The checkpoints of a directory, or only the newest; None if there are none."""
+    """The checkpoints of a directory; None if there are none.
+
+    :param checkpoint_dir: the directory
+    :param all_checkpoints: True for all checkpoints; False for only the newest checkpoint
+    """
     return CheckpointStateUpdater(checkpoint_dir, read_all=all_checkpoints).get_checkpoint_state()
 
 
 def checkpoint_name(num: int, count: int, unit: str = "Step") -> str:
-    """``12_Step-3400.ckpt``.
+    """The name of a checkpoint, such as ``12_Step-3400.ckpt``.
 
+    :param num: the checkpoint's number
     :param count: the run's progress
     :param unit: the unit of the progress, in the singular: ``Step``, ``Epoch`` or ``Update``
     """
@@ -248,15 +260,17 @@ def save_checkpoint(
     manifest: dict[str, Any],
     attachments: Mapping[str, bytes] | None = None,
 ) -> str:
-    """Write a checkpoint, and record it as the newest if its name is a checkpoint's name.
+    """Write a checkpoint. If its name has the form of a checkpoint's name, record it as the newest checkpoint.
 
-    :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
+    :param directory: the directory of checkpoints
+    :param name: the checkpoint's name
+    :param state: nested dicts and lists with string keys; the values are arrays, int, float, bool, str or None
     :param manifest: facts about the run, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
-    :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path
-    :raises OSError: the disk is full, the directory can't be written, or the name exists; earlier files are
-        unchanged
+    :raises plain_data.UnsavableError: if a value cannot be saved; the message contains its path in the state
+    :raises OSError: if the disk is full, the directory cannot be written, or the checkpoint exists; earlier checkpoints
+        are unchanged
     """
     plain, arrays = plain_data.separate(state)
     contents: dict[str, Iterable[Any]] = {
@@ -285,9 +299,9 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a checkpoint's state and manifest. Every byte is checked first.
+    """Read a checkpoint's state and manifest, after a check of all files.
 
-    :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
+    :raises CoachError: if a file is missing, truncated or changed, or was written by a newer version
     """
     manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
@@ -302,9 +316,9 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """A checkpoint's manifest.
+    """Read a checkpoint's manifest.
 
-    :raises CoachError: the manifest is missing or damaged, or a newer version wrote it
+    :raises CoachError: if the manifest does not exist, is damaged, or was written by a newer version
     """
     file = os.path.join(path, MANIFEST_FILE)
     try:
@@ -324,7 +338,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _lists_files(files: Any) -> bool:
-    """True if the manifest lists files inside the checkpoint, each with size and digest."""
+    """True if the manifest's entry ``files`` is valid: each file is inside the checkpoint and has a size and a
+    digest."""
     return isinstance(files, dict) and all(
         isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
         for name, entry in files.items()
@@ -337,24 +352,29 @@ def _is_within(name: str) -> bool:
 
 
 def _name_in(file: Path) -> str | None:
-    """The file's content: the name of an entry in the same directory. None if the file does not exist.
+    """Read a file that contains the name of a checkpoint in the same directory.
 
-    :raises CoachError: the content is not a name
+    :return: the name; None if the file does not exist
+    :raises CoachError: if the content is not a name
     """
     try:
         name = read_text(file, most_bytes=4096).strip()
     except FileNotFoundError:
         return None
     if not name or pathlib.PurePath(name).name != name or len(name) > 255 or not name.isprintable():
-        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or name the checkpoint yourself")
+        raise CoachError(
+            f"'{file}' is damaged: it does not contain the name of a checkpoint; remove the file, or give the path of "
+            f"a checkpoint"
+        )
     return name
 
 
 def find_checkpoint(path: Path) -> str:
-    """The checkpoint for a path: the path itself, the checkpoint of a file, the newest checkpoint in a directory of
-    checkpoints or of an experiment, or the best with ``DIR/best``.
+    """The path of the checkpoint that a user's path selects.
 
-    :raises CoachError: there is no checkpoint
+    :param path: a checkpoint; one of its files; the directory of checkpoints or of an experiment, which selects the
+        newest checkpoint; or ``DIR/best``, which selects the best checkpoint in such a directory
+    :raises CoachError: if there is no checkpoint
     """
     place = pathlib.Path(path).expanduser()
     if place.name == BEST and not os.path.exists(place):
@@ -391,12 +411,15 @@ def best_checkpoint(directory: Path) -> str | None:
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove all checkpoints except the newest ``last`` and the best, with the agents' files next to them. 0 keeps
-    all."""
+    """Remove old checkpoints, and the files that savers wrote for them. The best checkpoint is always kept.
+
+    :param directory: the directory of checkpoints
+    :param last: number of the newest checkpoints to keep; 0 keeps all
+    """
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
-            # rename first, so that a kill during the removal leaves no half checkpoint
+            # rename first, so that a process that is killed during the removal leaves no incomplete checkpoint
             doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
             if os.path.exists(os.path.join(directory, checkpoint.name)):  # missing if only savers have written files
                 os.replace(os.path.join(directory, checkpoint.name), doomed)
@@ -406,14 +429,15 @@ def keep_checkpoints(directory: Path, last: int) -> None:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove what a killed save left behind."""
+    """Remove the incomplete checkpoints of processes that were killed."""
     for entry in os.listdir(directory):
         if entry.startswith(_TEMPORARY_PREFIX):
             shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
-    """Write files and their manifest. :param contents: chunks of each file, by its path in the directory"""
+    """Write files and their manifest. :param contents: the bytes of each file in chunks, by the path in the
+    directory"""
     parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
     folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
     for folder in folders:

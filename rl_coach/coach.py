@@ -1,4 +1,4 @@
-"""The command line ``coach``, and ``CoachInterface``, which does the same from Python.
+"""The programs ``coach`` and ``dashboard``, and ``CoachInterface``, which starts runs from Python.
 
 The module imports no large package at the top, so that ``coach --help`` and ``coach --list`` answer immediately.
 """
@@ -40,8 +40,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SEVERAL = (
-    "{}: only the coach command can run several seeds, and this is one run: call coach with --seeds or --resume, "
-    "or create a CoachInterface with seed=... for each"
+    "{}: CoachInterface starts only one run: to run several seeds, call the command coach with --seeds or --resume, "
+    "or create a CoachInterface with seed=... for each seed"
 )
 
 
@@ -52,10 +52,10 @@ class CoachInterface(CoachLauncher):
 
     The constructor builds the graph, so a program may also call methods of ``graph_manager`` instead of ``run()``. A
     keyword with None or False has the same effect as a missing flag; ``checkpoint_memory=False`` is
-    ``--no-checkpoint_memory``. In a notebook it shows the run's summary and a plot of its rewards.
+    ``--no-checkpoint_memory``. A notebook displays the object as the run's summary and a plot of its rewards.
 
-    :param callbacks: further callback objects, in addition to the preset's and the callbacks of ``callback``
-    :raises CoachError: for bad input
+    :param callbacks: callback objects, in addition to the callbacks of the preset and of the keyword ``callback``
+    :raises CoachError: if a keyword or its value is wrong
     """
 
     distributes = False  # its graph is in this process
@@ -131,7 +131,9 @@ class CoachInterface(CoachLauncher):
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         if callbacks and self._has_workers:
-            raise CoachError('worker processes cannot receive the objects of callbacks: use callback="..."')
+            raise CoachError(
+                'callbacks: objects cannot be sent to worker processes; use callback="module:Class(...)" instead'
+            )
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self.graph_manager.callbacks = [*self.graph_manager.callbacks, *callbacks]
         self._directory = self.make_directory(self.graph_manager, self.args)
@@ -171,7 +173,9 @@ class CoachInterface(CoachLauncher):
 def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
     """Build a graph and run it.
 
-    :raises CoachError: agent and environment do not fit
+    :param graph_manager: the graph manager
+    :param task_parameters: the settings of the run
+    :raises CoachError: if agent and environment do not fit
     :raises TrainingError: if training itself fails
     """
     graph_manager.create_graph(task_parameters)
@@ -179,7 +183,7 @@ def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) ->
 
 
 def add_items_to_dict(target_dict: dict, source_dict: dict) -> dict:
-    """A dict of the items of both. Items of ``target_dict`` win."""
+    """A new dict with the items of both dicts. If a key is in both, the value of ``target_dict`` is used."""
     return {**source_dict, **target_dict}
 
 
@@ -187,7 +191,7 @@ def handle_distributed_coach_orchestrator(args: argparse.Namespace) -> NoReturn:
     """Start the parts of a distributed run, wait for their end, and exit with the trainer's exit code.
 
     :param args: the flags of Coach's command line
-    :raises CoachError: for bad input, or a run that cannot start
+    :raises CoachError: if a flag is wrong, or the run cannot start
     """
     CoachLauncher().distribute_and_exit(args)
 
@@ -199,10 +203,10 @@ def handle_distributed_coach_tasks(
 
     :param graph_manager: the preset's graph manager, not created yet
     :param args: the flags of Coach's command line; ``memory_backend_params`` and ``data_store_params`` are JSON.
-        Without ``data_store_params`` policies are stored in the Redis of the memory backend
-    :param task_parameters: the task
-    :raises CoachError: the type is unknown, the JSON names an unknown backend or store, or the worker receives no data
-        from the trainer
+        Without ``data_store_params``, policies are stored in the Redis of the memory backend
+    :param task_parameters: the settings of this process
+    :raises CoachError: if ``distributed_coach_run_type`` is unknown, the JSON names an unknown backend or store, or the
+        worker receives no data from the trainer
     :raises TrainingError: if training itself fails
     """
     from rl_coach.command_line import distribution
@@ -234,8 +238,9 @@ def handle_distributed_coach_tasks(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``coach``.
 
-    :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard, 143 by SIGTERM, 129
-        by SIGHUP
+    :param arguments: the command line's arguments; None uses the arguments of this process
+    :return: the exit code: 0 success, 1 training failed, 2 wrong input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM,
+        129 stopped by SIGHUP
     """
     with stop_signals.listening():
         launcher = CoachLauncher()
@@ -245,7 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def dashboard(arguments: Sequence[str] | None = None) -> int:
     """The program ``dashboard``.
 
-    :return: the exit code: 0 done, 2 bad input
+    :param arguments: the command line's arguments; None uses the arguments of this process
+    :return: the exit code: 0 success, 2 wrong input
     """
     try:
         from rl_coach.dashboard import app

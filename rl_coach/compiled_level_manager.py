@@ -1,4 +1,4 @@
-"""A level whose agent acts, remembers and learns in one compiled call of many steps."""
+"""A level with a compiled loop: one call acts in the environment, fills the memory and learns for many steps."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from rl_coach.utilities import plain_data
 from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
-_STEPS_PER_CALL = 4096  # of all copies: a small overhead for each call, and bounded memory for its records
+_STEPS_PER_CALL = 4096  # sum over all copies: a small overhead for each call, and bounded memory for its records
 _SECONDS_PER_STEP = 0.2  # after this time the display is updated and signals are checked
-_FIRST_STEPS = 100  # of an evaluation, before the time of a step is known
+_FIRST_STEPS = 100  # steps in the first call of an evaluation, before the time of a step is known
 _COMPILED = {"compiled": True}
 
 
 class _Call(NamedTuple):
-    """A call that has begun.
+    """A compiled call that has begun.
 
+    :param plan: the steps and training phases of the call
     :param clock: the agent's clock after the call
-    :param played: the results of the call; reading them waits for its end
+    :param played: the results of the call; code that reads them waits for the end of the call
     :param updates: number of updates of the networks
     """
 
@@ -50,15 +51,17 @@ class _Call(NamedTuple):
 class CompiledLevelManager(LevelManager):
     """Makes many steps in all copies of an environment, and the updates of the networks, in one compiled call.
 
-    In heatup and training, ``step`` makes calls for about ``_SECONDS_PER_STEP``. While the device computes a call, the
-    host plans the next call and records the previous one. Calls do not exceed the limit ``left``, so evaluations,
-    checkpoints and the end of the run are at the same steps as on other levels. Evaluations run in their own
-    environment, with compiled calls too, unless a picture of each step is needed.
+    In heatup and training, ``step`` makes calls for about ``_SECONDS_PER_STEP`` seconds. While the device computes a
+    call, Python plans the next call and records the results of the previous call. Calls do not exceed the limit
+    ``left``. So evaluations, checkpoints and the end of the run come after the same steps as in other levels.
+    Evaluations run in a separate environment. They use compiled calls too, unless a picture of each step is needed.
 
-    :param environment: supplies the spaces and the environment's pure functions
+    :param name: the level's name
+    :param agents: the agent
+    :param environment: the environment, which supplies its spaces and its pure functions
     :param num_copies: N, the number of copies of the environment
     :param seed: seed of all random numbers in the loop
-    :param settings: as for ``LevelManager``
+    :param settings: further parameters of ``LevelManager``
     """
 
     agent: Agent
@@ -111,7 +114,7 @@ class CompiledLevelManager(LevelManager):
         return self._loop.num_devices
 
     def for_seeds(self, num_seeds: int) -> Any:
-        """The loops of several seeds in one program; see ``JaxCompiledSeeds``."""
+        """The loops of several seeds in one program; see ``JaxCompiledSeeds``. :param num_seeds: number of seeds"""
         return next(iter(self.agent.networks.values())).framework.compiled_seeds(self._loop, num_seeds)
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
@@ -124,10 +127,12 @@ class CompiledLevelManager(LevelManager):
             self._carry = self._loop.begin_episodes(self._carry)
 
     def step(self, action: Any) -> EnvResponse:
-        """Act in all copies and learn when due, within the limit ``left``, for about ``_SECONDS_PER_STEP``.
+        """Act in all copies, and learn when training is due, for about ``_SECONDS_PER_STEP`` seconds and within the
+        limit ``left``.
 
-        :return: a placeholder for the environment's answer
-        :raises CoachError: a method was replaced after the loop was compiled
+        :param action: no effect, because there is no level above
+        :return: the environment's last response
+        :raises CoachError: if a method was replaced after the loop was compiled
         """
         self._require_compiled_methods()
         if self.has_one_episode:
@@ -164,13 +169,13 @@ class CompiledLevelManager(LevelManager):
 
     @property
     def _evaluates_by_steps(self) -> bool:
-        """True if the evaluation's steps must be made one by one."""
+        """True if an evaluation must make one step at a time."""
         return self.agent.evaluates_only or cast(GymEnvironment, self.active_environment).shows_steps
 
     def _evaluate(self) -> EnvResponse:
-        """Continue an evaluation's episode, to its end if the end is near.
+        """Continue an evaluation's episode by at most about ``_SECONDS_PER_STEP`` seconds.
 
-        :return: an answer; its ``game_over`` is True if the episode is over
+        :return: the environment's response; its ``game_over`` is True if the episode is over
         """
         agent, environment = self.agent, cast(GymEnvironment, self.active_environment)
         if self._observation_due:
@@ -193,15 +198,20 @@ class CompiledLevelManager(LevelManager):
         return response
 
     def _goes_on(self, call: _Call, started: float) -> bool:
-        """True if another call may begin before the last one ends: the limits of time and run allow it."""
+        """True if another call may begin before the last call ends, because time is left and no limit of episodes
+        applies.
+
+        :param call: the last call
+        :param started: the time at which ``step`` began
+        """
         expected = time.perf_counter() - started + self._seconds_per_step.get(self._phase, 0.0) * call.plan.steps
         return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None
 
     def _begin_call(self, before: _Call | None, done: int) -> _Call | None:
         """Plan a call and begin it.
 
-        :param before: the call that has begun and is not recorded, if there is one
-        :param done: steps of each copy in this ``step``, those of ``before`` included
+        :param before: the call that has begun and is not recorded; None without such a call
+        :param done: steps of each copy in this ``step``, including the steps of ``before``
         :return: the call; None if the limits are reached
         """
         agent = self.agent
@@ -252,12 +262,13 @@ class CompiledLevelManager(LevelManager):
         return Plan(lengths, padded_phases, np.int32(len(phases)), np.int32(rest), padded), updates
 
     def _steps_of_call(self, done: int, updates: int) -> tuple[int, int | None]:
-        """The number of steps of each copy of the next call, and the number of training steps; None for no limit.
+        """The limits of the next call: the number of steps of each copy, and the number of training steps (None for no
+        limit).
 
-        :param done: steps of each copy in this ``step``, not counted by the graph yet
+        :param done: steps of each copy in this ``step``, which the graph has not counted yet
         :param updates: training steps of the call that is not recorded
         """
-        least = 0 if done else 1  # a ``step`` makes one at least
+        least = 0 if done else 1  # each ``step`` takes at least one step in each copy
         expected = self._seconds_per_step.get(self._phase)
         steps = self._steps_per_phase if expected is None else int(_SECONDS_PER_STEP / expected) + 1
         steps = min(steps, self._most_steps)
@@ -271,8 +282,8 @@ class CompiledLevelManager(LevelManager):
     def _record(self, plan: Plan, played: Played) -> None:
         """Count and record the steps and updates of a call, in their order.
 
-        Phases that belong to one row of the CSV are recorded together: the phases before the step that ends an
-        episode, and the phases right after it.
+        Training phases that belong to one row of the CSV are recorded together: the phases before the step that ends
+        an episode, and the phases right after this step.
         """
         ends = np.cumsum(plan.lengths[: plan.num_phases])
         steps, copies = np.nonzero(played.ended[: plan.steps])
@@ -289,7 +300,7 @@ class CompiledLevelManager(LevelManager):
         self._num_steps += plan.steps
 
     def _record_phases(self, plan: Plan, played: Played, ends: np.ndarray, first: int, last: int) -> int:
-        """:return: ``last``, the number of phases that are recorded now"""
+        """Record the training phases ``first`` to ``last - 1`` of a call. :return: ``last``"""
         if last > first:
             self._count(played, int(ends[last - 1]))
             self._close_row_before(int(ends[first]) - 1)
@@ -312,7 +323,7 @@ class CompiledLevelManager(LevelManager):
         self._row_step = self._num_steps + step
 
     def _count(self, played: Played, steps: int) -> None:
-        """Count up to a step of the call."""
+        """Count the steps of a call up to a step that is not counted yet. :param steps: the number of this step"""
         self._watch(played, self._counted, steps)
         new, self._counted = (steps - self._counted) * self._num_copies, steps
         self.environment_steps += new
@@ -320,8 +331,8 @@ class CompiledLevelManager(LevelManager):
         self.agent.exploration_policy.advance(new)
 
     def _watch(self, played: Played, first: int, end: int) -> None:
-        """Note the source of the first number that is not finite in these steps of the call. It explains a loss that is
-        not finite."""
+        """Record the source of the first number that is not finite in these steps of the call. An error about the loss
+        names this source."""
         sources = played.sources[first:end]
         if self.agent.watch.source is None and sources.any():
             step, index = np.argwhere(sources)[0]
@@ -331,17 +342,21 @@ class CompiledLevelManager(LevelManager):
             self.agent.watch.source = f"{source} {when} is not finite{advice}"
 
     def _close_row_before(self, step: int) -> None:
-        """Close the row of the episodes that ended before a step of the call. Later values belong to the next row."""
+        """Begin the next row of the CSV if episodes ended before this step of the call. Later values belong to the next
+        row."""
         if self._row_step >= 0 and self._row_step != self._num_steps + step:
             self._row_step = -1
             self.agent.signals.begin_episode(self.agent.clock.episodes)
 
     def should_train(self) -> bool:
-        """False: the calls learn."""
+        """False, because the compiled calls of ``step`` learn."""
         return False
 
     def train(self, at_most: int | None = None) -> int:
-        """Number of training steps that calls have made since the last ``train``."""
+        """The number of training steps in the compiled calls since the last ``train``. This method does not learn.
+
+        :param at_most: no effect
+        """
         made, self._updates_made = self._updates_made, 0
         return made
 
@@ -353,11 +368,11 @@ class CompiledLevelManager(LevelManager):
         return {**super().get_state(), "loop": loop}
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The loop's state has the episodes of all copies."""
+        """A mark that the loop's state contains the episodes of all copies."""
         return None if self._carry is None or self._phase is RunPhase.TEST else dict(_COMPILED)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        # the environment here only gives the spaces, so its state is not restored
+        # the training environment only supplies its spaces, so its state is not restored
         assert self._simulator is not None
         environments = {**state["environments"], "training": self._simulator.get_state()}
         super().set_state({**state, "environments": environments})
@@ -372,7 +387,11 @@ class CompiledLevelManager(LevelManager):
         self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
-        """Continue the episodes of ``get_state``. Call ``set_state`` before."""
+        """Continue the episodes of all copies. Call ``set_state`` before.
+
+        :param state: the result of ``get_state``
+        :return: False if the state was saved without a compiled loop
+        """
         if state["episode"] != _COMPILED:
             return False
         self.episode_over = False
@@ -380,10 +399,10 @@ class CompiledLevelManager(LevelManager):
 
 
 def uncalled_override(agent: Agent) -> str | None:
-    """A user's override, ``Class.method``, that a compiled loop would not call, or the class of a part that it would
-    not use; None if there is neither.
+    """A user's override (``Class.method``) that a compiled loop would not call, or the class of a user's part that a
+    compiled loop would not use. None if there is no such code.
 
-    Filters and exploration policies are not checked here: some filters have a pure form, and the agent's own
+    Filters and exploration policies are not checked here: some filters have a pure form, and the agent's method
     ``why_not_compiled`` checks the parameters of exploration policies.
     """
     if (override := override_that_excludes(agent, "make_compiled")) is not None:

@@ -23,7 +23,7 @@ Record = namedtuple("Record", ["name", "label"])
 
 
 class GoalTypes(Enum):
-    """Kinds of state that a goal is compared with."""
+    """The kinds of data that a goal is compared with."""
 
     Embedding = 1
     EmbeddingChange = 2
@@ -42,23 +42,30 @@ class TimeTypes(Enum):
 
 
 class RunPhase(Enum):
-    """Phase of a run: filling the memory at random, training, or evaluating."""
+    """Phase of a run: heatup, which fills the memory with random actions; training; or evaluation."""
 
     HEATUP = "Heatup"
     TRAIN = "Training"
     TEST = "Testing"
     UNDEFINED = "Undefined"
-    WAITING = "Waiting"  # only in a worker's reports, while it waits for its trainer
+    WAITING = "Waiting"  # only in the reports of a rollout worker that waits for the trainer
 
 
 LAST_ACTION = "last_action"
-"""The part of a network's recurrent state that holds the action before, encoded; who chooses the actions writes it."""
+"""The part of a network's recurrent state that contains the last action, as the network's input. The code that chooses
+the actions writes this part."""
 
 
 class GradientClippingMethod(Enum):
-    """By the norm of all gradients together, by each variable's own norm, element by element, or by each variable's own
-    norm relative to the norm of its weights (Brock et al. 2021, "High-performance large-scale image recognition without
-    normalization", equation 3, for whole variables)."""
+    """The quantity that ``clip_gradients`` limits.
+
+    :cvar ClipByGlobalNorm: the norm of all gradients together
+    :cvar ClipByNorm: the norm of each variable's gradient
+    :cvar ClipByValue: each element of the gradients
+    :cvar ClipByWeightNorm: the norm of each variable's gradient, divided by the norm of the variable's weights (Brock
+        et al. 2021, "High-performance large-scale image recognition without normalization", equation 3, for whole
+        variables)
+    """
 
     ClipByGlobalNorm = 0
     ClipByNorm = 1
@@ -67,7 +74,7 @@ class GradientClippingMethod(Enum):
 
 
 class PlayUnit(Enum):
-    """Unit of a number of steps, whole episodes, or segments that are still to be played."""
+    """The unit of the experience that an agent still needs: steps, whole episodes or segments."""
 
     STEPS = "steps"
     EPISODES = "episodes"
@@ -75,7 +82,10 @@ class PlayUnit(Enum):
 
 
 class StepMethod:
-    """A duration: a number of some kind of step. Zero or more; two durations of one kind and number are equal."""
+    """A duration: a number of steps in a unit, the subclass. Two durations with the same unit and number are equal.
+
+    :param num_steps: the number, 0 or more
+    """
 
     __slots__ = ("num_steps",)
 
@@ -89,8 +99,11 @@ class StepMethod:
         return hash((type(self), self.num_steps))
 
     def __truediv__(self, other: Any) -> Any:
-        """The duration divided by a number of parts, or by a duration of the same kind (a number). Both are rounded up,
-        so that no step is lost."""
+        """Divide the duration, and round the result up.
+
+        :param other: a number of parts (the result is a duration), or a duration of the same unit (the result is a
+            number)
+        """
         if isinstance(other, type(self)):
             return math.ceil(self.num_steps / other.num_steps)
         if isinstance(other, int):
@@ -125,9 +138,9 @@ class EnvironmentEpisodes(StepMethod):
 
 
 class TrainingSteps(StepMethod):
-    """Training steps: the agent's ``training_iteration``. A step is one update of the networks. If an agent makes many
-    updates on the same experience (PPO's epochs of minibatches), all of them are one step. Schedules of the learning
-    rate count these steps, too."""
+    """Training iterations: the agent's ``training_iteration``. A step is one update of the networks. If an agent makes
+    many updates on the same experience (PPO's epochs of minibatches), all these updates are one step. Schedules of the
+    learning rate also count these steps."""
 
     __slots__ = ()
 
@@ -142,10 +155,10 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """Numbers of steps of each kind so far: ``counter[EnvironmentSteps]`` is an int.
+    """The numbers of steps, episodes and updates so far: ``counter[EnvironmentSteps]`` is an int.
 
-    ``counter < duration`` compares numbers of the duration's kind, and ``counter + duration`` is the
-    sum of the present number and the duration.
+    ``counter < duration`` compares the number in the duration's unit. ``counter + duration`` is the sum of this number
+    and the duration.
     """
 
     def __init__(self) -> None:
@@ -172,7 +185,7 @@ class TotalStepsCounter:
 
 
 class PredictionType:
-    """Meaning of a network's output. Agents request predictions by this type."""
+    """Base class of the meanings of a network's outputs. An agent uses a subclass to ask for a prediction."""
 
 
 class VStateValue(PredictionType):
@@ -228,10 +241,10 @@ class ActionInfo:
     """An action and the agent's predictions for it.
 
     :param action: the action, in the agent's own action space
-    :param all_action_probabilities: [A], the policy over all actions, if there is one
-    :param action_value: Q(s, a); None without a prediction, as for ``state_value`` and ``max_action_value``
-    :param state_value: V(s)
-    :param max_action_value: the largest Q(s, .); ``action_value`` if not given
+    :param all_action_probabilities: [A], the probabilities of all actions; 0 if the agent computes none
+    :param action_value: Q(s, a); None without a prediction
+    :param state_value: V(s); None without a prediction
+    :param max_action_value: the largest Q(s, .); None uses ``action_value``
     """
 
     __slots__ = ("action", "all_action_probabilities", "action_value", "state_value", "max_action_value")
@@ -255,11 +268,11 @@ class ActionInfo:
 
 
 class Directive:
-    """A goal that the agent of one level sets for the agent of the level below.
+    """A goal that the agent of one level sets for the agent of the next lower level.
 
-    :param goal: the state to reach, or another choice of the lower agent's ``in_action_space``
-    :param is_tested: the lower agent acts without exploring, so that the level above learns which goals are reachable
-        (Levy et al. 2019, section 4.3, subgoal testing)
+    :param goal: the state to reach, or another element of the lower agent's ``in_action_space``
+    :param is_tested: True if the lower agent must act without exploration, so that the upper agent learns which goals
+        are reachable (Levy et al. 2019, section 4.3, subgoal testing)
     """
 
     __slots__ = ("goal", "is_tested")
@@ -270,7 +283,7 @@ class Directive:
 
     @classmethod
     def of(cls, action: Any) -> Directive:
-        """The directive itself, or one that asks for a plain action of the level above."""
+        """Make a directive from an action of the upper level. :param action: a goal, or a directive (returned as is)"""
         return action if isinstance(action, cls) else cls(action)
 
     def __repr__(self) -> str:
@@ -278,23 +291,23 @@ class Directive:
 
 
 def _another_name(attribute: str) -> Any:
-    """A property that reads and writes an attribute of another name."""
+    """A property that reads and writes the attribute with the given name."""
     return property(operator.attrgetter(attribute), lambda instance, value: setattr(instance, attribute, value))
 
 
 class EnvResponse:
-    """Answer of an environment to an action.
+    """The response of an environment to an action.
 
     :param next_state: the observations by name
     :param reward: the reward of the step
-    :param game_over: the episode has ended, for any reason
-    :param info: the further information of the environment
-    :param goal: the goal in force, if there is one
-    :param terminated: the episode ended in the environment itself, not by a limit on its length; only this stops
-        bootstrapping. ``game_over`` if not given.
+    :param game_over: True if the episode has ended, for any reason
+    :param info: further information from the environment
+    :param goal: the present goal, in environments with goals
+    :param terminated: True if the episode has reached a terminal state, so that there is no bootstrapping; False if a
+        limit of steps has ended the episode. None uses ``game_over``
 
-    The private attributes keep Coach's names (``_game_over``), because code that sends a response to another process
-    reads them from ``vars(response)``.
+    The private attributes have the names of Intel's Coach, such as ``_game_over``, because programs read them from
+    ``vars(response)``.
     """
 
     FIELDS = ("next_state", "reward", "game_over", "terminated", "info", "goal")
@@ -321,7 +334,10 @@ class EnvResponse:
     goal: GoalType = _another_name("_goal")
 
     def add_info(self, info: dict[str, Any]) -> None:
-        """Add keys to ``info``; an existing key is an error."""
+        """Add keys to ``info``.
+
+        :raises ValueError: if a key exists already
+        """
         _add_new_keys(self.info, info)
 
     def __repr__(self) -> str:
@@ -338,13 +354,19 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 class Transition:
-    """Step of an episode: (state, action, reward, next_state) and how it ended.
+    """A step of an episode: state, action, reward, next state, and the end of the episode.
 
-    :param game_over: the episode ended with this step, by termination or by a limit on its length
-    :param terminated: the episode ended by termination, so there is no bootstrapping; ``game_over`` if not given
-    :ivar n_steps: number of steps of the transition. The reward is the discounted sum of this number of rewards, and
-        the value of ``next_state`` is discounted by discount ** n_steps. It is 1 except in n-step transitions of
-        ``Episode``
+    :param state: the observations before the action, by name
+    :param action: the action
+    :param reward: the reward
+    :param next_state: the observations after the action, by name; None uses ``state``
+    :param game_over: True if the episode ended with this step, by termination or by a limit of steps
+    :param info: further values, by name
+    :param terminated: True if the episode ended by termination, so that there is no bootstrapping; None uses
+        ``game_over``
+    :ivar n_steps: number of environment steps in this transition: 1, except in n-step transitions of ``Episode``. The
+        reward is the discounted sum of so many rewards, and the value of ``next_state`` is multiplied by
+        discount ** n_steps
     """
 
     n_steps: int = 1  # a class attribute, because nearly all transitions have one step
@@ -368,7 +390,7 @@ class Transition:
         self.info = {} if info is None else info
         self._n_step_discounted_rewards: float | None = None
 
-    # Coach's private names; memories read the public attributes, because a property costs a call
+    # private names of Intel's Coach; memories read the public attributes, because properties are slower
     _state: StateType | None = _another_name("state")
     _action: ActionType | None = _another_name("action")
     _reward: RewardType | None = _another_name("reward")
@@ -379,10 +401,10 @@ class Transition:
     def n_step_discounted_rewards(self) -> float:
         """The discounted sum of the rewards from this step on, over ``n_step`` steps or up to the end of the episode.
 
-        :raises ValueError: the episode has not ended, so the return is unknown
+        :raises ValueError: if the episode has not ended, so the return is unknown
         """
         if self._n_step_discounted_rewards is None:
-            raise ValueError("n_step_discounted_rewards is known only once the episode has ended")
+            raise ValueError("n_step_discounted_rewards is known only after the end of the episode")
         return self._n_step_discounted_rewards
 
     @n_step_discounted_rewards.setter
@@ -390,7 +412,10 @@ class Transition:
         self._n_step_discounted_rewards = value
 
     def add_info(self, new_info: dict[str, Any]) -> None:
-        """Add keys to ``info``; an existing key is an error."""
+        """Add keys to ``info``.
+
+        :raises ValueError: if a key exists already
+        """
         _add_new_keys(self.info, new_info)
 
     def update_info(self, new_info: dict[str, Any]) -> None:
@@ -409,15 +434,23 @@ plain_data.register(Transition, _TRANSITION_FIELDS, others=True)
 
 
 class Batch:
-    """Transitions as columns, leading dimension B. A memory makes one from its rows without building a ``Transition``.
+    """B transitions as columns: arrays with one row for each transition.
 
-    ``Batch(transitions)`` stacks a list of transitions. ``len``, indexing and iteration give ``Transition`` views.
+    ``Batch(transitions)`` stacks a list of transitions. Indexing and iteration return ``Transition`` objects.
 
-    The columns are public attributes: ``state_columns`` and ``next_state_columns`` (dicts of [B, ...]),
-    ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and ``terminated_column`` [B]
-    bool, ``return_column`` [B] float32 (n-step discounted rewards) or None, ``n_step_column`` [B] int32 (number of
-    rewards in each row's reward) or None if all are one-step, ``goal_column`` or None, and ``info_columns``. In a chunk
-    between processes, unknown values of ``return_column`` are masked.
+    :param transitions: a list of transitions, or a batch
+
+    :ivar state_columns: the observations by name, each [B, ...]
+    :ivar next_state_columns: the observations after the step by name, each [B, ...]
+    :ivar action_column: [B] or [B, D]
+    :ivar reward_column: [B] float32
+    :ivar game_over_column: [B] bool
+    :ivar terminated_column: [B] bool
+    :ivar return_column: [B] float32, the n-step discounted rewards; None if they are not known. A masked array if only
+        some of them are known, as in a chunk of a rollout worker
+    :ivar n_step_column: [B] int32, the number of steps in each transition; None if each transition has one step
+    :ivar goal_column: [B, ...], the goals; None without goals
+    :ivar info_columns: entries of the transitions' info by name, each [B, ...]
     """
 
     def __init__(self, transitions: Union[Sequence[Transition], Batch]):
@@ -464,7 +497,7 @@ class Batch:
         info: dict[str, np.ndarray] | None = None,
         n_steps: np.ndarray | None = None,
     ) -> Batch:
-        """A batch of ready columns, each with leading dimension B. Nothing is copied."""
+        """Make a batch from its columns, each with B rows. The columns are not copied."""
         batch = cls.__new__(cls)
         batch.state_columns = states
         batch.next_state_columns = next_states
@@ -480,10 +513,10 @@ class Batch:
 
     @classmethod
     def joined(cls, parts: Sequence[Batch]) -> Batch:
-        """The rows of several batches of the same observations, one batch after the other.
+        """Join several batches with the same observations into one batch.
 
-        If only some batches have an info column, the other rows get a placeholder (NaN, 0 or None); their
-        importance ``weight`` is 1. Returns and goals are known only if all batches have them.
+        If a batch lacks an info column, its rows get a placeholder in this column: NaN, 0 or None, or 1 in the column
+        ``weight``. The joined batch has returns and goals only if all batches have them.
         """
         lengths = [len(part) for part in parts]
 
@@ -532,7 +565,7 @@ class Batch:
 
     @property
     def transitions(self) -> list[Transition]:
-        """The rows as ``Transition`` objects, new objects at each call."""
+        """The rows as new ``Transition`` objects."""
         return list(self)
 
     def _transition(self, row: int) -> Transition:
@@ -570,16 +603,21 @@ class Batch:
         self.__dict__.update(self._rows(np.s_[start:end]).__dict__)
 
     def shuffle(self, rng: np.random.Generator | None = None) -> None:
-        """Put the rows in a random order, from ``rng`` or NumPy's global generator."""
+        """Shuffle the rows. :param rng: the random generator; None uses NumPy's global generator"""
         order = np.random.permutation(self.size) if rng is None else rng.permutation(self.size)
         self.__dict__.update(self._rows(order).__dict__)
 
     def states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations named in ``fetches``: a dict of [B, ...], or [B, ..., 1] with ``expand_dims``."""
+        """The observations before the step.
+
+        :param fetches: names of observations
+        :param expand_dims: add a last axis of size 1
+        :return: arrays [B, ...] by name, or [B, ..., 1] with ``expand_dims``
+        """
         return {name: _expand(self.state_columns[name], expand_dims) for name in fetches if name in self.state_columns}
 
     def next_states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations after the step, in the form of ``states``."""
+        """The observations after the step, with the parameters and the result of ``states``."""
         columns = self.next_state_columns
         return {name: _expand(columns[name], expand_dims) for name in fetches if name in columns}
 
@@ -592,41 +630,52 @@ class Batch:
         return _expand(self.reward_column, expand_dims)
 
     def n_step_discounted_rewards(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] discounted returns; known for transitions of ended episodes only."""
+        """[B] discounted returns.
+
+        :raises ValueError: if the episode of a transition has not ended, so that its return is unknown
+        """
         if self.return_column is None or np.ma.is_masked(self.return_column):
             raise ValueError("n_step_discounted_rewards is known only for transitions of ended episodes")
         return _expand(self.return_column, expand_dims)
 
     def n_steps(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] int32: number of rewards in each row's reward, and of steps to its next state."""
+        """[B] int32: the number of steps in each transition. The reward is the sum of so many rewards."""
         ones = np.ones(self.size, dtype=np.int32)
         return _expand(ones if self.n_step_column is None else self.n_step_column, expand_dims)
 
     def game_overs(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] bool: the episode ended here, by termination or by a limit."""
+        """[B] bool: True if the episode ended with this step, by termination or by a limit of steps."""
         return _expand(self.game_over_column, expand_dims)
 
     def terminateds(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] bool: the episode ended here by termination, so nothing is bootstrapped."""
+        """[B] bool: True if the episode ended with this step by termination, so that there is no bootstrapping."""
         return _expand(self.terminated_column, expand_dims)
 
     def goals(self, expand_dims: bool = False) -> np.ndarray:
-        """[B, ...] goals that were in force."""
+        """[B, ...] the goals during the steps.
+
+        :raises ValueError: if the transitions have no goals
+        """
         if self.goal_column is None:
             raise ValueError("these transitions have no goals")
         return _expand(self.goal_column, expand_dims)
 
     def info(self, key: str, expand_dims: bool = False) -> np.ndarray:
-        """[B, ...], one entry of each transition's info."""
+        """[B, ...], the entry ``key`` of each transition's info."""
         return _expand(self.info_columns[key], expand_dims)
 
     def info_as_list(self, key: str) -> list:
-        """Entry of each transition's info, as a list."""
+        """The entry ``key`` of each transition's info, as a list."""
         return list(self.info_columns[key])
 
 
 def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The columns of one name. Parts without the column get a column of placeholders."""
+    """The parts of one info column. A part that is None becomes a column of placeholders.
+
+    :param columns: the column of each batch, or None
+    :param lengths: the number of rows of each batch
+    :param name: the column's name
+    """
     example = next(column for column in columns if column is not None)
     value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
     if name == "weight":
@@ -649,9 +698,9 @@ class Episode:
     """The transitions of one episode in order, and their discounted returns once it has ended.
 
     :param discount: the discount of the returns; 0 counts only the next reward, 1 counts all rewards equally
-    :param bootstrap_total_return_from_old_policy: after ``n_step`` rewards, add the value that the policy predicted
-        when it acted (``info['max_action_value']`` of the step where the sum stops)
-    :param n_step: number of rewards to sum; -1 sums to the end of the episode
+    :param bootstrap_total_return_from_old_policy: add to the sum of ``n_step`` rewards the discounted value of the next
+        state, as the policy predicted it when it acted (``info['max_action_value']``)
+    :param n_step: number of rewards to sum; -1 sums all rewards to the end of the episode
     """
 
     def __init__(self, discount: float = 0.99, bootstrap_total_return_from_old_policy: bool = False, n_step: int = -1):
@@ -687,7 +736,7 @@ class Episode:
         return self.transitions[0] if self.transitions else None
 
     def update_discounted_rewards(self, first: int = 0) -> None:
-        """Set ``n_step_discounted_rewards`` of the transitions from ``first`` on."""
+        """Compute ``n_step_discounted_rewards`` of the transitions. :param first: index of the first transition"""
         transitions = self.transitions[first:]
         rewards = np.asarray([t.reward for t in transitions], dtype=np.float64)
         returns = n_step_returns(rewards, self.discount, self.n_step)
@@ -700,16 +749,18 @@ class Episode:
             transition.n_step_discounted_rewards = value
 
     def update_transitions_rewards_and_bootstrap_data(self) -> None:
-        """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards. Its
-        next state and its ending become the ones after the last summed step (Hessel et al. 2018, section 3, multi-step
-        learning). ``n_steps`` is the number of summed rewards, smaller than ``n_step`` near the end of the episode.
+        """Change each transition into an n-step transition (Hessel et al. 2018, section 3, multi-step learning).
 
-        ``info['should_bootstrap_next_state']`` is True if the sum stopped before the end of the episode.
+        The reward becomes the discounted sum of ``n_step`` rewards. ``next_state``, ``game_over`` and ``terminated``
+        become those of the last step in the sum. ``n_steps`` is the number of rewards in the sum; it is smaller than
+        ``n_step`` near the end of the episode.
+
+        ``info['should_bootstrap_next_state']`` is True if the sum ends before the end of the episode.
         """
         if self.n_step == -1 or not self.transitions:
             return
         self.update_discounted_rewards()
-        # Without the old policy's value: the learner bootstraps from the transition's next state.
+        # The sums contain no value of the old policy: the learner bootstraps from the transition's next state.
         own_rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
         sums = n_step_returns(own_rewards, self.discount, self.n_step)
         last = len(self.transitions) - 1
@@ -722,8 +773,11 @@ class Episode:
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
     def n_step_transition(self, row: int) -> Transition:
-        """The n-step transition that begins at a step, as in ``update_transitions_rewards_and_bootstrap_data``. The
-        episode may be in progress: ``n_step`` steps from there must exist, or the episode must have ended."""
+        """The n-step transition that begins at a step; see ``update_transitions_rewards_and_bootstrap_data``.
+
+        :param row: the index of the step. The episode must contain ``n_step`` steps from this step on, or must have
+            ended
+        """
         steps = self.transitions[row : row + self.n_step]
         first, last = steps[0], steps[-1]
         reward: Any = 0.0
@@ -737,15 +791,15 @@ class Episode:
         return transition
 
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
-        """Attribute of each transition."""
+        """The attribute ``attribute_name`` of each transition."""
         if not self.transitions:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
 
 
 NO_OLD_VALUE = (
-    "bootstrap_total_return_from_old_policy needs the values of later steps, and some of their actions were chosen "
-    "without asking a network: set info['max_action_value'] before the episode ends, or set it to False"
+    "bootstrap_total_return_from_old_policy needs info['max_action_value'] of each later step, but a step lacks it "
+    "because no network chose the action: set info['max_action_value'], or set the parameter to False"
 )
 
 _EPISODE_FIELDS = ("transitions", "discount", "bootstrap_total_return_from_old_policy", "n_step", "is_complete")
@@ -753,11 +807,13 @@ plain_data.register(Episode, _EPISODE_FIELDS)
 
 
 def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np.ndarray:
-    """G_t = sum over k < n of discount^k r_{t+k}, cut at the end of the episode (Sutton & Barto 2018, section 7.1).
+    """Discounted sums of rewards: G_t = sum over k < n of discount^k r_{t+k}, up to the end of the episode (Sutton &
+    Barto 2018, section 7.1). No value is bootstrapped.
 
-    :param rewards: [T]
-    :param n_step: the number of rewards to sum, -1 for all remaining rewards
-    :return: [T] float64
+    :param rewards: [T], the rewards of the episode
+    :param discount: the discount factor
+    :param n_step: n, the number of rewards to sum; -1 for all remaining rewards
+    :return: [T] float64, G_t of each step
     """
     if n_step != -1 and n_step < 1:
         raise ValueError(f"n_step must be 1 or more, or -1 for all, not {n_step}")
@@ -772,22 +828,28 @@ def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np
 
 
 class VideoDumpFilter:
-    """Selects the episodes that are written as a video. Called at an episode's start and again at its end."""
+    """Selects the episodes that are written as a video. Coach calls ``should_dump`` at the start of an episode and
+    again at its end."""
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
-        """:param episode_terminated: the episode has ended, its ``total_reward_in_current_episode`` is known"""
-        raise NotImplementedError(f"{type(self).__name__} does not say which episodes to write")
+        """Return True if the episode should be written.
+
+        :param episode_terminated: True if the episode has ended, so that its ``total_reward_in_current_episode`` is
+            known
+        :param kwargs: the attributes of the environment, such as ``episode_idx`` and ``_phase`` (the phase of the run)
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define should_dump")
 
 
 class AlwaysDumpFilter(VideoDumpFilter):
-    """Every episode."""
+    """Selects every episode."""
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
         return True
 
 
 class MaxDumpFilter(VideoDumpFilter):
-    """Each episode with a reward above the best so far. Random episodes of heatup do not count."""
+    """Selects each episode with a larger reward than all selected episodes before. Episodes of heatup are ignored."""
 
     def __init__(self) -> None:
         self.max_reward_achieved = -np.inf
@@ -805,7 +867,7 @@ class MaxDumpFilter(VideoDumpFilter):
 
 
 class EveryNEpisodesDumpFilter(VideoDumpFilter):
-    """Every ``num_episodes_between_dumps``th episode."""
+    """Selects one of every ``num_episodes_between_dumps`` episodes."""
 
     def __init__(self, num_episodes_between_dumps: int):
         self.num_episodes_between_dumps = num_episodes_between_dumps
@@ -819,7 +881,7 @@ class EveryNEpisodesDumpFilter(VideoDumpFilter):
 
 
 class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
-    """Episodes of the given phase or phases, such as ``RunPhase.TEST``."""
+    """Selects the episodes of the given phase or phases, such as ``RunPhase.TEST``."""
 
     def __init__(self, run_phases: Union[RunPhase, list[RunPhase]]):
         self.run_phases = run_phases if isinstance(run_phases, list) else [run_phases]
@@ -831,7 +893,8 @@ class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
 class CsvDataset:
     """A CSV file with recorded transitions.
 
-    :param is_episodic: the rows form whole episodes, in order
+    :param filepath: the path of the file
+    :param is_episodic: True if the rows form whole episodes, in order
     """
 
     def __init__(self, filepath: str, is_episodic: bool = True):
@@ -840,7 +903,7 @@ class CsvDataset:
 
 
 class PickledReplayBuffer:
-    """Place of a replay buffer that Coach pickled."""
+    """The file of a replay buffer that Intel's Coach has pickled. :param filepath: the path of the file"""
 
     def __init__(self, filepath: str):
         self.filepath = filepath

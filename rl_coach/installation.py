@@ -1,4 +1,4 @@
-"""The distribution that this package was installed from: its name, and commands that install missing packages."""
+"""The name of Coach's distribution, and commands that install missing packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rl_coach.utilities.system import program, shell_command
 
 DISTRIBUTION = "coach-rl"
 PREDECESSOR = "rl-coach"
-"""Intel's distribution. It contains a package with the same import name, so both cannot be installed together."""
+"""Intel's distribution. It contains a package with the same import name, so the two distributions exclude each
+other."""
 
 _FRAMEWORKS = ("tensorflow", "jax", "torch", "mxnet")
 _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
@@ -25,7 +26,7 @@ _PACKAGES_OF_EXTRAS = {
     "hub": ("huggingface_hub",),
     "distributed": ("redis", "kubernetes", "boto3", "botocore"),
 }  # fmt: skip
-"""Import names of each extra's packages. Other packages have the names of their distributions."""
+"""The import names of each extra's packages. A package that is not in this table has the name of its distribution."""
 
 
 def pip_install(*requirements: str) -> str:
@@ -34,10 +35,10 @@ def pip_install(*requirements: str) -> str:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra from the package registry, without Coach itself.
+    """The command that installs the packages of an extra. The command does not install Coach again, except if Coach
+    runs from a directory without an installation, or the installed version does not have the extra.
 
-    :param extra: its name in ``pyproject.toml``. The command names the extra itself if Coach runs from a directory
-        without an installation, or if the installed version does not have the extra
+    :param extra: the extra's name in ``pyproject.toml``
     """
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
@@ -50,7 +51,7 @@ def install_command(extra: str) -> str:
 
 
 def is_installed(package: str) -> bool:
-    """True if a package can be imported. It is not imported."""
+    """True if a package can be imported. The function does not import the package."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -62,7 +63,7 @@ def default_framework() -> str:
 
 
 def missing_package(error: ModuleNotFoundError) -> str:
-    """A line about a missing package, with its extra and the command that installs it."""
+    """A message about a missing package, with the package's extra and the command that installs the package."""
     package = (error.name or "").partition(".")[0]
     extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
     if extra is None:
@@ -71,7 +72,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def predecessor_warning() -> str | None:
-    """A line that warns of Intel's rl-coach; None if it is not installed."""
+    """A warning that Intel's rl-coach is installed too; None if Intel's rl-coach is not installed."""
     try:
         version = metadata.version(PREDECESSOR)
     except metadata.PackageNotFoundError:

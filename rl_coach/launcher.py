@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rl_coach.runs.experiment_directory import ExperimentDirectory
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
-"""The exit codes of ``coach``. After Ctrl-C or SIGTERM a run has saved a checkpoint and printed its path;
-a second signal exits at once, with the same code. A closed terminal (SIGHUP) gives 129."""
+"""The exit codes of ``coach``. After Ctrl-C or SIGTERM, a run saves a checkpoint, prints its path and exits with code
+130 or 143. A second signal exits at once with the same code. If the terminal is closed (SIGHUP), the code is 129."""
 
 
 STEPS_TO_A_RUN = (
@@ -68,28 +68,28 @@ _PROGRAMS = {
     command_line.DASHBOARD: "rl_coach.dashboard.app:run",
     command_line.SEEDS_PROGRAM: "rl_coach.command_line.seeds_program:run",
 }
-"""The functions of the commands. They get the arguments after the command, and return an exit code or None."""
+"""The functions of the commands. A function gets the arguments after the command, and returns an exit code or None."""
 _BUILD_GRAPHS = {
     command_line.SWEEP, command_line.TUNE, command_line.WATCH, command_line.REPRODUCE, command_line.IMPORT,
     command_line.DATASET, command_line.SEEDS_PROGRAM,
 }  # fmt: skip
-"""Commands that also get the launcher, which builds their graphs."""
+"""The commands with functions that also get the launcher, because they build graphs."""
 
 
 class CoachLauncher:
-    """Runs a command line. Override a method to change a step: ``launch`` calls
-    ``get_argument_parser()``, ``get_config_args(parser)``, ``get_graph_manager_from_args(args)`` and
-    ``run_graph_manager(graph_manager, args)``; ``run_graph_manager`` calls ``create_task_parameters(graph_manager,
+    """Runs a command line. A subclass can override a method to change a step.
+
+    ``launch`` calls ``get_argument_parser()``, ``get_config_args(parser)``, ``get_graph_manager_from_args(args)`` and
+    ``run_graph_manager(graph_manager, args)``. ``run_graph_manager`` calls ``create_task_parameters(graph_manager,
     args)`` and ``start_single_threaded(task_parameters, graph_manager, args)``, which builds the graph and runs it.
 
-    An override of ``get_config_args`` gets the defaults from ``parser.parse_known_args([])`` and changes values.
-    ``args.experiment_path`` is then the run's directory, used unchanged, and ``args.checkpoint_save_dir`` the directory
-    of its checkpoints.
+    An override of ``get_config_args`` can get the defaults from ``parser.parse_known_args([])`` and change values. The
+    run then writes to ``args.experiment_path``, and its checkpoints to ``args.checkpoint_save_dir``.
 
-    :ivar shows_tracebacks: ``-v high`` is given
-    :ivar command_line: the command line that started the distributed run; None for this process's own
-    :cvar distributes: this launcher can start a distributed run. A subclass that overrides one of ``STEPS_TO_A_RUN``
-        cannot, because the processes of the run build their graphs with Coach's own command line.
+    :ivar shows_tracebacks: True if the flag ``-v high`` is given
+    :ivar command_line: the command line that started the distributed run; None for the command line of this process
+    :cvar distributes: True if this launcher can start a distributed run. A subclass that overrides a method of
+        ``STEPS_TO_A_RUN`` cannot start a distributed run, because its processes use ``CoachLauncher``
     """
 
     shows_tracebacks = False
@@ -101,8 +101,8 @@ class CoachLauncher:
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Run a command line.
 
-        :param arguments: without the program's name; None uses the arguments of this process
-        :raises CoachError: for bad input
+        :param arguments: the arguments, without the program's name; None uses the arguments of this process
+        :raises CoachError: if a flag, a preset or a file is wrong
         :raises TrainingError: if training itself fails
         """
         with warnings.catch_warnings():  # a program that launches runs shows its warnings again afterwards
@@ -136,7 +136,7 @@ class CoachLauncher:
         parser = self.get_argument_parser()
         # an override may have no parameter for arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
-        # in Coach the flag was a boolean, and launchers written for Coach set one
+        # in Intel's Coach the flag was a boolean, and launchers written for Intel's Coach set a boolean
         if args.list is not None and args.list is not False:
             self.display_all_presets_and_exit("" if args.list is True else args.list)
         if flag_checks.are_several(args):
@@ -158,7 +158,10 @@ class CoachLauncher:
             self.run_graph_manager(graph_manager, args)
 
     def _run_program(self, name: str, arguments: Sequence[str]) -> int | None:
-        """The exit code of a command; None for 0. Its module is imported now, so that other commands start quickly."""
+        """Run a command. Its module is imported now, so that other commands start quickly.
+
+        :return: the exit code; None for 0
+        """
         module, _, function = _PROGRAMS[name].partition(":")
         program = getattr(importlib.import_module(module), function)
         return program(arguments, self) if name in _BUILD_GRAPHS else program(arguments)
@@ -170,11 +173,11 @@ class CoachLauncher:
     def get_config_args(
         self, parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
     ) -> argparse.Namespace:
-        """The values of all flags: ``framework`` as a ``Frameworks``, ``experiment_path`` as the directory that the
-        run will write to.
+        """The values of all flags. ``framework`` is a ``Frameworks``, and ``experiment_path`` is the run's directory.
 
-        :param arguments: without the program's name; None uses the arguments of this process
-        :raises CoachError: a flag or a value does not exist, or this version does not support the flag
+        :param parser: the parser of the command line
+        :param arguments: the arguments, without the program's name; None uses the arguments of this process
+        :raises CoachError: if a flag or a value does not exist, or this version does not support the flag
         """
         args = parser.parse_args(arguments)
         self._names_framework = bool(args.resume) or "framework" in getattr(parser, "given", {})
@@ -196,13 +199,13 @@ class CoachLauncher:
         from rl_coach.logger import screen
 
         known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
-        if args.framework not in known:  # a flag has one of them; this one is in the record of a run
+        if args.framework not in known:  # the parser checks a flag, but this framework is in the record of a run
             run = args.resume or args.evaluated
             raise CoachError(f"'{run}' was trained on '{args.framework}'; this version has {', '.join(known)}")
         args.framework = Frameworks[args.framework]
         if not self._names_framework and args.framework is not Frameworks.tensorflow:
             screen.print(
-                f"framework: {args.framework.value}, because TensorFlow is not installed; -f chooses another one"
+                f"framework: {args.framework.value}, because TensorFlow is not installed; -f selects another framework"
             )
         chosen = args.resume or args.run_directory
         if not chosen:
@@ -210,24 +213,23 @@ class CoachLauncher:
         args.experiment_path = chosen
 
     def display_all_presets_and_exit(self, text: str = "") -> None:
-        """Print the presets with environment, algorithm and score, first Coach's presets, then the tuned presets, and
-        exit.
+        """Print the presets with environment, algorithm and score, and exit. Tuned presets come last.
 
-        :param text: print only presets that contain the text, in any case
-        :raises CoachError: no preset contains the text
+        :param text: print only presets with this text in the name, in upper or lower case
+        :raises CoachError: if no preset contains the text
         """
         list_presets(text)
         sys.exit(DONE)
 
     def expand_preset(self, preset: str) -> str:
-        """``path.py:variable`` for the name of a preset in any case; other texts unchanged."""
+        """``path.py:variable`` for the name of a preset, in upper or lower case. Other texts are returned unchanged."""
         path = preset_catalogue.expand(preset)
         return path if path == preset else f"{path}:{preset_catalogue.DEFAULT_VARIABLE}"
 
     def get_graph_manager_from_args(self, args: argparse.Namespace) -> GraphManager:
-        """The preset's graph manager with the flags applied.
+        """Load the preset, and apply the flags to its graph manager.
 
-        :raises CoachError: the preset, level, class or parameter does not exist
+        :raises CoachError: if the preset, level, class or parameter does not exist
         """
         from rl_coach.architectures.native_messages import quiet_native_code
         from rl_coach.command_line import graph_changes
@@ -244,9 +246,9 @@ class CoachLauncher:
         return graph_manager
 
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Build the graph and run it in its own directory.
+        """Build the graph and run it in a new directory.
 
-        :raises CoachError: the input is bad; the new directory is removed
+        :raises CoachError: if a flag or the preset is wrong; the new directory is removed
         :raises TrainingError: if training itself fails
         """
         if flag_checks.wants_workers(args):
@@ -271,10 +273,10 @@ class CoachLauncher:
             directory.release()
 
     def distribute_and_exit(self, args: argparse.Namespace) -> NoReturn:
-        """Start the parts of a distributed run, here or on a cluster, wait for their end, and exit with the trainer's
-        exit code.
+        """Start the processes of a distributed run on this machine or on a cluster, wait for their end, and exit with
+        the trainer's exit code.
 
-        :raises CoachError: for bad input, or a run that cannot start
+        :raises CoachError: if a flag is wrong, or the run cannot start
         :raises TrainingError: if training itself fails
         """
         from rl_coach.command_line import distribution
@@ -287,19 +289,19 @@ class CoachLauncher:
         return self.distributes and not OVERRIDES.is_replaced(self, "distributes")
 
     def take_part_and_exit(self, args: argparse.Namespace) -> NoReturn:
-        """Run the trainer or a rollout worker of a run that an orchestrator written for Coach has started, and exit
-        with its exit code.
+        """Run this process as the trainer or as a rollout worker, and exit with its exit code. Orchestrators written
+        for Intel's Coach start their processes in this way.
 
-        :raises CoachError: for bad input
+        :raises CoachError: if a flag is wrong
         """
         from rl_coach.command_line import distribution
 
         distribution.take_part(args, _defaults(self.get_argument_parser()))
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
-        """Make the run's directory, and give the graph the commands to print at the end.
+        """Make the run's directory, and pass to the graph the commands that it prints at the end.
 
-        :raises CoachError: the directory cannot be written
+        :raises CoachError: if the directory cannot be written
         """
         from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
@@ -325,7 +327,7 @@ class CoachLauncher:
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph, and record how the run was started.
 
-        :raises CoachError: agent and environment do not fit, or the directory cannot be written
+        :raises CoachError: if agent and environment do not fit, or the directory cannot be written
         """
         from rl_coach.utilities.files import refusing_unwritable
 
@@ -337,7 +339,7 @@ class CoachLauncher:
             )  # fmt: skip
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
-        """The task of this process in the run."""
+        """The task parameters of this process, from the flags."""
         from rl_coach.base_parameters import TaskParameters
 
         return TaskParameters(
@@ -365,7 +367,7 @@ class CoachLauncher:
     def start_single_threaded(
         self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
     ) -> None:
-        """Build the graph and run it, in this process; the older name, which launchers override."""
+        """Call ``start_single_process``. Launchers written for Intel's Coach override this method."""
         self.start_single_process(task_parameters, graph_manager, args)
 
     def start_single_process(
@@ -378,7 +380,7 @@ class CoachLauncher:
     def start_multi_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Train with several workers, each in its own process.
 
-        :raises CoachError: agent and environment do not fit
+        :raises CoachError: if agent and environment do not fit
         :raises TrainingError: if training itself fails
         """
         from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
@@ -413,30 +415,30 @@ class CoachLauncher:
         _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
-        """The launcher that is copied to each worker, to make its graph and its task. The default is this launcher,
-        which must be picklable.
+        """The launcher that each worker gets a copy of, to make its graph and its task parameters. By default this
+        launcher, which must be picklable.
         """
         return self
 
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Run a graph that is built."""
+        """Run a graph that ``build`` has built."""
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
         graph_manager.run()
 
 
 def open_dashboard(experiment_path: str) -> None:
-    """Open the dashboard on an experiment, in another process."""
+    """Open the dashboard with an experiment, in another process. :param experiment_path: the experiment's directory"""
     from rl_coach.dashboard import app
 
     app.open_dashboard(experiment_path)
 
 
 def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[], bool] = lambda: False) -> int:
-    """Run a program, and print an error in one line.
+    """Run a program. If it raises an error, print the error in one line.
 
-    :param program: returns its exit code; None for 0
-    :param shows_tracebacks: returns True if the traceback of an error is to be printed, too
+    :param program: the program; it returns its exit code, or None for 0
+    :param shows_tracebacks: returns True if the traceback of an error must be printed, too
     :return: the exit code
     """
     try:
@@ -468,8 +470,10 @@ def _print_error(text: str) -> None:
 
 
 def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
-    """Print a line about a missing package. If Coach's own package is missing, raise the error: that is a bug.
+    """Print a message about a missing package. If a module of Coach itself is missing, raise the error again, because
+    this is a bug.
 
+    :param name: the program's name
     :return: the exit code
     """
     if error.name is None or error.name.partition(".")[0] == "rl_coach":
@@ -488,17 +492,17 @@ def _exit_code(error: Exception) -> int | None:
 
 
 def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:
-    """The flags with the values that a command line has."""
+    """The flags with plain values, as on the command line."""
     return argparse.Namespace(**{**vars(args), "framework": args.framework.name})
 
 
 def _with_recorded_arguments(
     args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The flags of ``--resume DIR``: the flags of the run in DIR, and the flags given now. With ``--evaluate`` they are
-    the flags of a new run.
+    """The flags of a run that continues or evaluates the run of ``--resume DIR``: the recorded flags of the run in DIR,
+    replaced by the flags of this command line. With ``--evaluate``, they define a new run.
 
-    :raises CoachError: the run does not exist or belongs to another user, or a flag contradicts its record
+    :raises CoachError: if the run does not exist or belongs to another user, or a flag contradicts its record
     """
     if not args.trust:
         experiment_record.check_owner(args.resume)
@@ -514,8 +518,9 @@ def _with_recorded_arguments(
 
 
 def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, directory: str) -> None:
-    """
-    :raises CoachError: a flag in the record of a run has a value that the command line refuses
+    """Check the recorded flags of a run.
+
+    :raises CoachError: if a flag in the record has a value that the command line refuses
     """
     for action in parser._actions:
         value = stored.get(action.dest)

@@ -1,4 +1,4 @@
-"""A level of a graph: an agent and its environment, which may be the level below."""
+"""A level of a graph: an agent, and the environment or the next lower level in which the agent acts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class LevelEpisode:
     """A saved episode of a level.
 
     :param agent: the agent's saved episode
-    :param is_over: the episode has ended, and the next has not begun
-    :param observation_due: the agent has not seen the first state yet
-    :param reset_due: the time limit has passed, so the next directive begins an episode for the agent
+    :param is_over: True if the episode has ended and the next episode has not begun
+    :param observation_due: True if the agent has not seen the first state yet
+    :param reset_due: True if the level's limit of steps is reached, so the next goal from the level above begins an
+        episode for the agent
     """
 
     agent: Any
@@ -49,33 +50,35 @@ plain_data.register(LevelEpisode)
 
 
 class LevelManager(EnvironmentInterface):
-    """A level of a graph. For the level above, it has the methods of an environment; its agent acts in the level
-    below.
+    """A level of a graph: lets its agent act in an environment or in the next lower level. A level has the methods of
+    an environment, so the level above can act in it.
 
-    While the phase is ``TEST`` the level acts in its own environment for evaluation. The training episode is saved
+    In the phase ``TEST`` the agent acts in a separate environment for evaluation. The training episode is saved
     meanwhile and continues unchanged afterwards.
 
     :param name: the level's name
-    :param agents: the agent that acts here; also as a list or dict with one entry. Several agents that act as one
-        are a ``CompositeAgent``.
-    :param environment: the environment, or the level manager of the level below
-    :param real_environment: the environment at the bottom, if ``environment`` is a level
-    :param steps_limit: number of the agent's steps in a step of the level above; None for one
-    :param should_reset_agent_state_after_time_limit_passes: each directive of the level above begins a new episode
+    :param agents: the agent that acts in this level; also as a list or dict with one entry. To let several agents act
+        together, pass a ``CompositeAgent``.
+    :param environment: the environment, or the level manager of the next lower level
+    :param real_environment: the environment of the lowest level, if ``environment`` is a level
+    :param steps_limit: the largest number of the agent's steps within one step of the level above; None for one
+    :param should_reset_agent_state_after_time_limit_passes: True if each goal from the level above begins a new episode
         for the agent
-    :param spaces_definition: the agent's spaces; None takes them from the environment
-    :param evaluation_environment_factory: builds the environment to evaluate in, at the first evaluation. None
-        evaluates in the training environment, which then abandons its episode.
+    :param spaces_definition: the agent's spaces; None uses the spaces of the environment
+    :param evaluation_environment_factory: builds the environment for evaluation, at the first evaluation. None
+        evaluates in the training environment, so each evaluation ends the training episode
 
-    :ivar agent: the agent that acts here
-    :ivar ended_rewards: total rewards of episodes that ended while others continue, and that the graph has not counted
-    :cvar is_fed: other processes act, and the level receives their experience
-    :cvar trains_in_one_episode: heatup and training have one episode at a time, as evaluations have; False if several
-        episodes begin and end by themselves, here or in other processes
+    :ivar agent: the agent that acts in this level
+    :ivar ended_rewards: total rewards of ended episodes that the graph has not counted yet; only for levels with
+        several episodes at a time
+    :cvar is_fed: True if other processes act, and the level receives their experience
+    :cvar trains_in_one_episode: True if heatup and training have one episode at a time; False if several episodes run
+        at the same time, such as in copies of the environment or in other processes
     :ivar training_steps: environment steps of heatup and training, set before each evaluation
-    :ivar training_steps_of: the agent's training steps so far, as the run's schedule counts them; updates by default
-    :ivar left: function of the class of a ``StepMethod``: the limit of the next step in this unit, or None for no
-        limit; for levels that make many environment steps in one step
+    :ivar training_steps_of: returns the agent's training steps so far, in the unit of the run's schedule; updates by
+        default
+    :ivar left: returns the limit of the next step in a unit (a class of ``StepMethod``), or None for no limit; only
+        for levels that make many environment steps in one call of ``step``
     """
 
     is_fed = False
@@ -103,10 +106,10 @@ class LevelManager(EnvironmentInterface):
             agents = agents[0]
         if not isinstance(agents, AgentInterface):
             raise CoachError(
-                f"level '{name}' takes one agent: to let several agents act together, give it a CompositeAgent"
+                f"level '{name}' needs one agent: to let several agents act together, pass a CompositeAgent"
             )
         self.agent = agents
-        # None if the agent learns only from recorded data; nothing steps then
+        # None if the agent learns only from recorded data, so that the level takes no steps
         self.environment = cast(SteppedEnvironment, environment)
         self._simulator: Simulator | None = None if isinstance(environment, LevelManager) else environment
         self.real_environment: Simulator | None = real_environment or self._simulator
@@ -123,21 +126,22 @@ class LevelManager(EnvironmentInterface):
         self._observation_due = True
         self._reset_due = False
         self.training_steps_of: Callable[[Any], int] = operator.attrgetter("training_iteration")
-        self._is_closed = False  # the agent's episode ended with its directive, before the environment's episode
+        self._is_closed = False  # True if the agent's episode ended with its goal, before the environment's episode
         self._training_episode: Any = None
         self.agent.parent = self
         self.agent.create_agents()
         self.build(spaces_definition)
 
     def build(self, spaces_definition: SpacesDefinition | None = None) -> None:
-        """Give the agent its spaces. The agent builds its networks and memory from them.
+        """Pass the spaces to the agent, which builds its networks and memory from the spaces.
 
-        :raises CoachError: there are neither spaces nor an environment
+        :param spaces_definition: the spaces; None uses the spaces of the environment
+        :raises CoachError: if there are neither spaces nor an environment
         """
         real = self.real_environment
         if spaces_definition is None:
             if real is None:
-                raise CoachError(f"level '{self.name}' has no environment: give it a spaces_definition")
+                raise CoachError(f"level '{self.name}' has no environment: set spaces_definition")
             spaces_definition = SpacesDefinition(
                 state=real.state_space, goal=real.goal_space, action=self.environment.action_space,
                 reward=real.reward_space,
@@ -152,7 +156,7 @@ class LevelManager(EnvironmentInterface):
 
         :param graph: the graph's name, for the names of files
         :param run_parameters: returns all parameters of the run
-        :param stop_if_asked: ends the run if the user has asked for it; for code that waits for a person
+        :param stop_if_asked: ends the run if the user has pressed Ctrl-C; code that waits for a person calls it
         """
         self.agent.connect((graph, self.name), run_parameters, stop_if_asked)
 
@@ -162,7 +166,7 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def agents(self) -> Mapping[str, AgentInterface]:
-        """The agent by its name, for code written for Coach."""
+        """The agent by its name, for code written for Intel's Coach."""
         return MappingProxyType({self.agent.name: self.agent})
 
     @property
@@ -172,28 +176,29 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_real_environment(self) -> bool:
-        """True if the level acts in a simulator, not in the level below."""
+        """True if the level acts in an environment, not in a lower level."""
         return self._simulator is not None
 
     @property
     def action_space(self) -> ActionSpace:
-        """The directives that the level above may choose: the agent's incoming action space. If they are goals, a box
-        with the goals' bounds."""
+        """The space of the choices that the level above may make for this level's agent: the agent's
+        ``in_action_space``. For a ``GoalsSpace``, a box with the goals' bounds."""
         space = self.agent.in_action_space
         if space is None:
-            raise CoachError(f"level '{self.name}' takes no directives: its agent has no in_action_space")
+            raise CoachError(f"level '{self.name}' cannot receive goals: set in_action_space of its agent")
         return space.for_the_level_above
 
     def get_random_action(self) -> ActionType:
         return self.action_space.sample()
 
     def get_random_action_with_info(self) -> ActionInfo:
-        """A random directive, with its probability."""
+        """A random choice from ``action_space``, with its probability."""
         return self.action_space.sample_with_info()
 
     @property
     def phase(self) -> RunPhase:
-        """The phase of the run; entering ``TEST`` saves the training episode, leaving ``TEST`` restores it."""
+        """The phase of the run. The change to ``TEST`` saves the training episode, and the change from ``TEST`` to
+        another phase restores the training episode."""
         return self._phase
 
     @phase.setter
@@ -213,11 +218,16 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.phase = value
 
     def put_episode_aside(self) -> Any:
-        """Save the episode in progress. ``take_up_episode`` continues it later, or in another run."""
+        """Return the state of the episode in progress. ``take_up_episode`` continues the episode, in this run or in
+        another run."""
         return LevelEpisode(self.agent.put_episode_aside(), self.episode_over, self._observation_due, self._reset_due)
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Continue an episode of ``put_episode_aside``; see ``AgentInterface.take_up_episode``."""
+        """Continue an episode that ``put_episode_aside`` returned; see ``AgentInterface.take_up_episode``.
+
+        :param episode: the saved episode
+        :param is_restored: True if the episode comes from a checkpoint
+        """
         self.agent.take_up_episode(episode.agent, is_restored)
         self.episode_over = episode.is_over
         self._observation_due, self._reset_due = episode.observation_due, episode.reset_due
@@ -233,27 +243,28 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.pictures_beside = self.agent.pictures_beside
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Seed the random streams of the evaluation that begins. An environment that is shared with training keeps
-        training's stream."""
+        """Seed the random streams of the evaluation that begins. If training and evaluation share one environment, the
+        environment is not seeded."""
         self.agent.seed_evaluation(seed.spawn(1)[0])
         if self.has_real_environment and self.evaluation_environment is not None:
             self.evaluation_environment.seed_episodes(int(seed.generate_state(1)[0]))
 
     @property
     def shares_environment_with_evaluation(self) -> bool:
-        """True if an evaluation ends the training episode, because it has no environment of its own."""
+        """True if training and evaluation share one environment, so that an evaluation ends the training episode."""
         return self.has_real_environment and self._evaluation_environment_factory is None
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
-        """Begin an episode in the environment if this level holds it.
+        """Begin an episode in the environment if this level acts in an environment.
 
-        :param force_environment_reset: reset the simulator even if it could continue (a game with lives left)
+        :param force_environment_reset: reset the simulator even if it could continue its episode (a game with lives
+            left)
         """
         if self.has_real_environment and self.has_one_episode:
             self.active_environment.reset_internal_state(force_environment_reset)
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        """Begin an episode for the agent."""
+        """Begin an episode for the agent. :param force_environment_reset: no effect in this class"""
         self.episode_over = self._reset_due = self._is_closed = False
         if self.has_one_episode:
             self._observation_due = True
@@ -261,15 +272,16 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def last_env_response(self) -> EnvResponse | None:
-        """The last answer of the environment at the bottom."""
+        """The last response of the lowest level's environment."""
         return self.active_environment.last_env_response
 
     def step(self, action: Any) -> EnvResponse:
-        """Act until ``steps_limit`` is reached or the agent's episode is over. If each directive begins a new episode
-        of the agent, its present episode is then complete and is stored.
+        """Act until ``steps_limit`` is reached or the agent's episode is over. If each goal begins a new episode of the
+        agent, the present episode is then stored as complete.
 
-        :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
-        :return: the environment's last answer; over several steps, with the sum of their rewards
+        :param action: the goal that the level above sets for the agent, also as a ``Directive``; None if there is no
+            level above
+        :return: the environment's last response; its reward is the sum over all steps
         """
         if action is not None or self._observation_due:
             self.look(action)
@@ -295,13 +307,13 @@ class LevelManager(EnvironmentInterface):
             response.reward = total_reward
         return response
 
-    # A step in two halves. Between them the caller may ask the environment itself. ``look`` and ``choose`` come before,
-    # ``take_in`` after it.
+    # A step in two halves, for a caller that steps the environment itself. It calls ``look`` and ``choose``, then steps
+    # the environment, then calls ``take_in``.
 
     def look(self, directive: ActionType | Directive | None = None) -> None:
-        """Show the agent the first state of its episode, if it has not seen it yet.
+        """Pass the first state of its episode to the agent, if the agent has not observed this state yet.
 
-        :param directive: the choice of the level above for the agent; None without a level above
+        :param directive: the goal that the level above sets for the agent; None without a level above
         """
         if directive is not None:
             self.agent.set_incoming_directive(directive)
@@ -313,18 +325,18 @@ class LevelManager(EnvironmentInterface):
             self.episode_over = self.agent.observe(self._last_answer())
 
     def choose(self) -> ActionInfo | None:
-        """Return the agent's action for the environment. None if the environment must not step: the agent's episode is
-        over, or the agent only learns from its memory."""
+        """Return the agent's action for the environment. The result is None if the environment must not step, because
+        the agent's episode is over or the agent only learns from its memory."""
         return None if self.episode_over else self.agent.act()
 
     def take_in(self, response: EnvResponse) -> None:
-        """Give the environment's answer to the agent. Then ``episode_over`` is True if the agent's episode has
+        """Pass the environment's response to the agent. Then ``episode_over`` is True if the agent's episode has
         ended."""
         self.environment_steps += 1
         self.episode_over = self.agent.observe(response) or response.game_over
 
     def emulate_step_on_trainer(self, transition: Transition) -> bool:
-        """Give the agent a transition of another process. :return: True if it ended the episode"""
+        """Pass a transition from another process to the agent. :return: True if the transition ended the episode"""
         agent: Any = self.agent
         if self.episode_over:
             agent.begin_episode()
@@ -341,7 +353,7 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """True if there is one episode in progress at a time, with the state ``episode_over``."""
+        """True if only one episode is in progress at a time, and ``episode_over`` is its state."""
         return self.trains_in_one_episode or self._phase is RunPhase.TEST
 
     @property
@@ -372,7 +384,7 @@ class LevelManager(EnvironmentInterface):
 
     def handle_episode_ended(self) -> None:
         """Let the environment and the agent complete the episode that has ended. The agent is skipped if its episode
-        ended earlier, with a directive.
+        ended earlier, together with its goal.
         """
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
@@ -390,13 +402,13 @@ class LevelManager(EnvironmentInterface):
         return self.agent.get_success_rate() >= self.real_environment.get_target_success_rate()
 
     def fits(self) -> dict[str, str]:
-        """Descriptions by name that must be equal in two levels to restore the state of one in the other."""
+        """Properties of the level, as descriptions by name. A checkpoint fits only if its descriptions are equal."""
         agent = {f"{what} of {self.name}/{self.agent.name}": text for what, text in self.agent.fits().items()}
         return {**agent, **self.spaces_definition.fits(self.name)}
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that is needed to continue exactly: the agent, the environments with their random streams, and the
-        episode in progress if it can be saved."""
+        """The state of the level, from which a run can continue exactly: the agent, the environments with their random
+        streams, and the episode in progress if the episode can be saved."""
         environments = {}
         if self._simulator is not None:
             environments["training"] = self._simulator.get_state()
@@ -410,7 +422,7 @@ class LevelManager(EnvironmentInterface):
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress as plain data; None if it cannot be saved; a resumed run then begins a new
+        """The episode in progress as plain data. None if the episode cannot be saved; then a resumed run begins a new
         episode."""
         if self._phase is RunPhase.TEST:
             return None
@@ -426,12 +438,13 @@ class LevelManager(EnvironmentInterface):
         return None if None in state.values() else state
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
-        """Continue the episode of ``get_state``. Call ``set_state`` before.
+        """Continue the episode that was in progress when the state was saved. Call ``set_state`` before.
 
-        :return: False if the episode was not saved, or the simulator cannot repeat it; then a new one must begin
+        :param state: the result of ``get_state``
+        :return: False if a new episode must begin, because the episode was not saved or the simulator cannot repeat it
         """
         episode = state["episode"]
-        if episode is None or "episode" not in episode:  # a compiled level has another form
+        if episode is None or "episode" not in episode:  # a compiled level stores its episodes in another form
             return False
         simulator = self._simulator
         if simulator is not None and not simulator.set_episode_state(episode["environment"]):
@@ -456,7 +469,7 @@ class LevelManager(EnvironmentInterface):
         self.agent.save_checkpoint(checkpoint_prefix)
 
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        """Let the agent read the files of ``save_checkpoint``."""
+        """Let the agent read the files that ``save_checkpoint`` wrote."""
         self.agent.restore_checkpoint(checkpoint_dir)
 
     def set_session(self, sess: Any) -> None:
@@ -468,12 +481,16 @@ class LevelManager(EnvironmentInterface):
         return self.agent.collect_savers(self.name)
 
     def evaluation_state(self) -> tuple[dict[str, Any] | None, int]:
-        """The part of this level's state that an evaluation changes: of its environment, if there is one, and steps."""
+        """The state that an evaluation changes: the state of the evaluation environment (None before the first
+        evaluation), and the number of environment steps."""
         environment = self.evaluation_environment
         return None if environment is None else environment.get_state(), self.environment_steps
 
     def undo_evaluation(self, state: tuple[dict[str, Any] | None, int]) -> None:
-        """Discard the evaluation in progress, which is not recorded then, and restore ``evaluation_state``."""
+        """Discard the evaluation in progress without recording it.
+
+        :param state: the result of ``evaluation_state`` before the evaluation
+        """
         self.agent.reset_evaluation_state(RunPhase.TEST)
         of_environment, self.environment_steps = state
         environment = self.evaluation_environment

@@ -43,7 +43,7 @@ _BOARD_METRICS = ("Training Reward", "Evaluation Reward")
 
 
 class Colors:
-    """Terminal escape codes, for code that formats its own lines."""
+    """Escape codes of the terminal, for user code that formats lines."""
 
     PURPLE = "\033[95m"
     CYAN = "\033[96m"
@@ -68,15 +68,15 @@ class Colors:
 
 
 class ScreenLogger:
-    """Prints lines: coloured on a terminal, or in a form for programs.
+    """Prints lines: coloured on a terminal, or in a form that programs can read.
 
-    Without colours there is no live display, and each event of a run is a line in Coach's form:
-    ``Training> <time> , Name=..., Episode=...``; titles begin with ``## ``, successes with ``** ``, warnings with
+    Without colours there is no live display. Then each event of a run is a line such as
+    ``Training> <time> , Name=..., Episode=...``. Titles begin with ``## ``, successes with ``** ``, warnings with
     ``!! `` and errors with ``!!!! ``.
 
     :param name: a prefix for each line; empty for none
-    :param use_colors: colours and live displays if the output is a terminal; False prints lines for programs
-    :ivar seconds_waited: seconds in ``waiting_for`` for waits that do not recur
+    :param use_colors: True for colours and a live display if the output is a terminal; False prints lines for programs
+    :ivar seconds_waited: total seconds of the waits in ``waiting_for``, except waits with ``comes_again``
     """
 
     def __init__(self, name: str, use_colors: bool = True):
@@ -91,9 +91,10 @@ class ScreenLogger:
         self._early_lines: list[str] = []
 
     def keep(self, path: str | os.PathLike[str] | None) -> None:
-        """Also append the lines to a file, with the lines since the start of this process or since ``keep(None)``.
+        """Append all further lines to a file, too. Lines that were printed before this call are also written to the
+        file, from the start of this process or from the last ``keep(None)`` on.
 
-        :param path: None ends the file, and forgets earlier lines
+        :param path: the path of the file; None ends the file, and forgets earlier lines
         """
         self._console_log = None if path is None else os.fspath(path)
         early, self._early_lines = self._early_lines, []
@@ -103,23 +104,24 @@ class ScreenLogger:
             self.note("\n".join(early))
 
     def note(self, text: str) -> None:
-        """Append a text to the file of ``keep`` without printing it. Before ``keep``, it is remembered."""
+        """Append a text to the file of ``keep`` without printing the text. Before ``keep``, the text is kept in memory
+        for the file."""
         if self._console_log is None:
             self._early_lines = [*self._early_lines[-_MOST_EARLY_LINES:], text]
         elif text:
-            # A run does not end because its output cannot be kept: the disk may be full, or the directory gone.
+            # The run continues if the file cannot be written: the disk may be full, or the directory deleted.
             with contextlib.suppress(OSError), open(self._console_log, "a", encoding="utf-8") as file:
                 file.write(f"{text}\n")
 
     def forward(self, line: Callable[[str, str | None, str], None]) -> None:
-        """Send each line to another process, which prints it. Waits of this process are not shown.
+        """Send each line to another process, which prints the line. The waits of this process are not shown.
 
-        :param line: called with the arguments of ``print_forwarded``
+        :param line: function that sends a line; it is called with the arguments of ``print_forwarded``
         """
         self._forward = line
 
     def print_forwarded(self, text: str, style: str | None, prefix: str) -> None:
-        """Print a line that another process has sent."""
+        """Print a line that another process has sent; see ``forward``."""
         self._line(text, style, prefix)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
@@ -128,7 +130,7 @@ class ScreenLogger:
 
     @property
     def console(self) -> Any:
-        """The ``rich`` console that prints coloured lines, so that they appear above a live display."""
+        """The ``rich`` console that prints coloured lines above the live display."""
         if self._console is None:
             from rich.console import Console
 
@@ -149,20 +151,22 @@ class ScreenLogger:
 
     @property
     def region(self) -> LiveRegion:
-        """The part of the terminal that is redrawn, if ``is_live``."""
+        """The part of the terminal that the live display redraws; only if ``is_live``."""
         if self._region is None:
             self._region = LiveRegion(self.console)
         return self._region
 
     def set_use_colors(self, use_colors: bool) -> None:
-        """Use colours from now on; False prints lines for programs."""
+        """Switch colours on or off. :param use_colors: False prints lines for programs from now on"""
         self._use_colors = use_colors
 
     @contextlib.contextmanager
     def waiting_for(self, what: str, comes_again: bool = False) -> Iterator[None]:
-        """Show the reason of a wait: on a terminal with the seconds so far, elsewhere as one line.
+        """A context that shows the reason of a wait: on a terminal with the seconds so far, otherwise as one line.
 
-        :param comes_again: the wait recurs in the run: print no line, and do not add it to ``seconds_waited``
+        :param what: the reason
+        :param comes_again: True if the wait recurs in the run; then print no line, and do not count the wait in
+            ``seconds_waited``
         """
         shown: ContextManager[None] = contextlib.nullcontext()
         if self.is_live:
@@ -187,7 +191,7 @@ class ScreenLogger:
         self._line(str(data))
 
     def log_dict(self, data: dict[str, Any], prefix: str = "") -> None:
-        """Print a line of names and values; for programs ``prefix> <time> , name=value, name=value``."""
+        """Print a line of names and values. Its form for programs is ``prefix> <time> , name=value, name=value``."""
         if self._use_colors:
             values = "  ".join(f"{name}: {value}" for name, value in data.items())
             self._line(f"{prefix} - {values}" if prefix else values)
@@ -200,7 +204,7 @@ class ScreenLogger:
         self._line(title, "bold cyan", "## ")
 
     def announce(self, title: str) -> None:
-        """Print a title only for programs. People see it on the live display."""
+        """Print a title if programs read the output. With colours, the live display shows the same information."""
         if not self._use_colors:
             self.log_title(title)
 
@@ -217,7 +221,11 @@ class ScreenLogger:
         self._line(f"warning: {text}" if self._use_colors else text, "yellow", "!! ")
 
     def error(self, text: str, crash: bool = True) -> None:
-        """:param crash: raise the text as a ``CoachError``; False only prints it"""
+        """Raise or print an error.
+
+        :param text: the message
+        :param crash: True raises a ``CoachError`` with the message; False only prints the message
+        """
         if crash:
             raise CoachError(text)
         self._line(f"error: {text}" if self._use_colors else text, "bold red", "!!!! ")
@@ -236,9 +244,12 @@ class ScreenLogger:
         return answer
 
     def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
-        """True if the user says yes. Ask again until the answer is yes or no. Never ask without a terminal.
+        """Ask the user until the answer is yes or no. Without a terminal, do not ask.
 
-        :param default: the answer for an empty line and without a terminal; None means no in the second case
+        :param title: the question
+        :param default: the result for an empty line, and without a terminal. None asks again after an empty line, and
+            means no without a terminal
+        :return: True for yes
         """
         choices = {None: "y/n", True: "Y/n", False: "y/N"}[default]
         while True:
@@ -254,7 +265,8 @@ class ScreenLogger:
             self.console.set_window_title(title)
 
     def _ask(self, title: str, timeout: float | None) -> str | None:
-        """:return: None without a terminal, without an answer in time, or if the input was closed"""
+        """Ask a question. :return: the answer; None without a terminal, without an answer in time, or if the input was
+        closed"""
         if not _can_be_asked():
             return None
         with self.region.hidden() if self.is_live else contextlib.nullcontext():
@@ -267,7 +279,7 @@ class ScreenLogger:
         return line.strip() if line else None
 
     def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
-        """:param prefix: the beginning of the line if there are no colours"""
+        """Print a line. :param prefix: the beginning of the line if there are no colours"""
         text = f"{self.name}: {text}" if self.name else text
         if self._forward is not None:
             self._forward(text, style, prefix)
@@ -292,15 +304,17 @@ screen = ScreenLogger("")
 
 
 class BaseLogger:
-    """A table of signals that grows at its end: one row for each value of the index, one column for each signal.
+    """A table of signals in a CSV: one row for each value of the index, one column for each signal.
 
-    A row is written when the index has passed it, and is never changed afterwards. A later value for a written row
-    goes to the first open row, as Coach's evaluation results do. So a reader finds whole lines at any moment, and the
-    cost of a row does not depend on the length of the file. A signal that is new after the header was written adds a
-    column at the right. Then the file is copied once with the new header and replaced atomically, because a CSV reader
-    takes the columns from the first line.
+    A row is written after the index has moved to a later row. A written row never changes. If a value for a written row
+    arrives later, it is stored in the first row that is not written yet, as for results of evaluations. So a program
+    that reads the file always finds whole lines, and the cost of a row does not depend on the length of the file.
 
-    :ivar csv_path: path of the rows; None keeps them in memory
+    A new signal adds a column at the right. If the header was written already, the file is once replaced atomically by
+    a copy with the new header.
+
+    :param index_name: the name of the first column
+    :ivar csv_path: path of the CSV; None keeps the rows in memory
     """
 
     def __init__(self, index_name: str) -> None:
@@ -322,11 +336,14 @@ class BaseLogger:
         return list(self._columns)
 
     def add_columns(self, names: Iterable[str]) -> None:
-        """Announce signals, so that the header has them from the start."""
+        """Add the columns of signals before their first values, so that the first header contains these columns."""
         self._columns |= dict.fromkeys(names)
 
     def set_current_time(self, time: int) -> None:
-        """Move to another row; rows before it are written with the next ``dump_output_csv``."""
+        """Move to another row. The next ``dump_output_csv`` writes the rows before this row.
+
+        :param time: the index of the row
+        """
         self.time = time
 
     def create_signal_value(
@@ -334,8 +351,11 @@ class BaseLogger:
     ) -> bool:
         """Set a signal's value.
 
-        :param overwrite: replace an existing value; False keeps it
-        :param time: the row; None for the current row. If the row has been written, the first open row is used.
+        :param signal_name: the signal's name
+        :param value: the value
+        :param overwrite: True replaces an existing value; False keeps it
+        :param time: the index of the row; None for the current row. If the row is written already, the first row that
+            is not written is used
         :return: True if the value was set
         """
         index = self._open_index(time)
@@ -350,7 +370,7 @@ class BaseLogger:
         """Set several signals in the current row.
 
         :param values: values by the signals' names
-        :param overwrite: replace existing values; False keeps them
+        :param overwrite: True replaces existing values; False keeps them
         """
         index = self._open_index(None)
         row = self._rows.setdefault(index, {self.index_name: index})
@@ -359,9 +379,12 @@ class BaseLogger:
             self._columns |= dict.fromkeys(values)
 
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
-        """Replace an existing value.
+        """Replace an existing value of a row that is not written yet.
 
-        :return: False if there is no value
+        :param signal_name: the signal's name
+        :param time: the index of the row
+        :param value: the new value
+        :return: False if the row has no value of this signal
         """
         if not self.signal_value_exists(signal_name, time):
             return False
@@ -377,21 +400,21 @@ class BaseLogger:
         return self._rows.get(self._open_index(time), {}).get(signal_name)
 
     def get_current_wall_clock_time(self) -> float:
-        """Minutes since the run started, including the time before a resume."""
+        """Minutes of the run so far, including earlier processes of a resumed run."""
         return (self._seconds_before + time.monotonic() - self._started) / 60
 
     def continue_wall_clock_time(self, minutes: float) -> None:
-        """Continue the clock as if the run had started so many minutes ago."""
+        """Set the clock of ``get_current_wall_clock_time``. :param minutes: the minutes of the run so far"""
         self._seconds_before, self._started = 60 * minutes, time.monotonic()
 
     def update_wall_clock_time(self, index: int) -> None:
-        """Set a row's ``Wall-Clock Time`` to now."""
+        """Set ``Wall-Clock Time`` in a row to the present minutes of the run. :param index: the index of the row"""
         self.create_signal_value(TimeTypes.WallClockTime.value.name, self.get_current_wall_clock_time(), time=index)
 
     def dump_output_csv(self, append: bool = True) -> None:
         """Write the rows before the current row.
 
-        :param append: leave out the current row, which may still change; False writes it, too
+        :param append: True does not write the current row, which may still change; False also writes the current row
         """
         self._write_rows([index for index in sorted(self._rows) if index < self.time or not append])
 
@@ -400,7 +423,7 @@ class BaseLogger:
         self.dump_output_csv(append=False)
 
     def get_state(self) -> dict[str, Any]:
-        """The unwritten rows, and the time of the run so far."""
+        """The unwritten rows, and the seconds of the run so far."""
         return {
             "time": self.time,
             "columns": self.columns,
@@ -413,8 +436,8 @@ class BaseLogger:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned. Rows that the file got later are removed with the next write,
-        not before: if the restored state turns out to be useless, the file is unchanged."""
+        """Restore the state that ``get_state`` returned. The next write removes the rows that were written after the
+        state was saved. Until then the file does not change, because another part of the restore may fail."""
         self.time = state["time"]
         self._columns = dict.fromkeys(state["columns"])
         self._rows = {row["index"]: dict(zip(row["names"], row["values"])) for row in state["rows"]}
@@ -479,7 +502,7 @@ class BaseLogger:
         self._replace_file(path, [line + missing for line in old])
 
     def _cut_file(self, path: str) -> None:
-        """Remove rows that are open again, and a half line that a kill left."""
+        """Remove the rows that were written after the restored state was saved, and an incomplete last line."""
         first_open = 0 if self._first_open_time is None else self._first_open_time
         try:
             with open(path, encoding="utf-8", newline="") as file:
@@ -496,12 +519,12 @@ class BaseLogger:
         self._replace_file(path, [line + missing for line in kept])
 
     def _keep_aside(self, path: str) -> None:
-        """Rename a damaged CSV, so that the rows begin a new file."""
+        """Rename a damaged CSV, so that the next rows are written to a new file."""
         aside = f"{path}.damaged"
         while os.path.exists(aside):
             aside += "_"
         os.replace(path, aside)
-        screen.warning(f"'{path}' is damaged: it is now '{aside}', and the signals continue in a new file")
+        screen.warning(f"'{path}' is damaged: it was renamed to '{aside}', and the signals continue in a new file")
         self._columns_in_file = []
 
     def _replace_file(self, path: str, lines: list[list[str]]) -> None:
@@ -510,7 +533,7 @@ class BaseLogger:
 
 
 def _plain(value: Any) -> Any:
-    """A number, text or None; NaN becomes None, an empty cell."""
+    """A value of a cell as a number, text or None. NaN becomes None, which is an empty cell."""
     kind = type(value)
     if kind is float:
         return None if math.isnan(value) else value
@@ -556,15 +579,15 @@ class Logger(BaseLogger):
         resume: bool = False,
         tensorboard: bool = False,
     ) -> None:
-        """Choose the files. The files are created with their first row.
+        """Set the names of the files. A file is created with its first row.
 
         :param _experiments_path: the experiment's directory
-        :param logger_prefix: ``<graph>.<level>.<agent>``
+        :param logger_prefix: part of the names, ``<graph>.<level>.<agent>``
         :param task_id: the worker's number
-        :param add_timestamp: put the time into the name
-        :param filename: beginning of the name
-        :param resume: continue the newest file of that name; False uses the first free number
-        :param tensorboard: write the signals as TensorBoard events too
+        :param add_timestamp: add the present time to the names
+        :param filename: beginning of the names
+        :param resume: True continues the newest file with these names; False uses the first free number
+        :param tensorboard: also write the signals as TensorBoard events
         """
         stem = _file_stem(logger_prefix, task_id, add_timestamp, filename)
         path = _numbered(os.path.join(_experiments_path, stem), resume)
@@ -579,9 +602,9 @@ class Logger(BaseLogger):
             check_tensorboardx()
 
     def set_hyper_parameters(self, parameters: Any) -> None:
-        """Set the settings that TensorBoard shows next to the signals.
+        """Set the hyperparameters that TensorBoard shows next to the signals.
 
-        :param parameters: as for ``dump_documentation``
+        :param parameters: a ``Parameters`` object, or any argument of ``unfold_dict_or_list``
         """
         self._settings = unfold_dict_or_list(parameters)
 
@@ -605,7 +628,7 @@ class Logger(BaseLogger):
         except FileNotFoundError:
             return {}
         except CoachError as error:
-            screen.warning(f"{error}; the run writes a new one")
+            screen.warning(f"{error}; the run writes a new file")
             return {}
 
     def close(self) -> None:
@@ -628,7 +651,8 @@ class Logger(BaseLogger):
                 self.listener({self.index_name: index, **row})
 
     def _write_events(self, index: int, row: dict[str, Any]) -> None:
-        """Write a row's numbers at its environment steps, or at its index if it has none."""
+        """Write the numbers of a row as TensorBoard events, at the row's environment steps. A row without environment
+        steps uses its index."""
         if self._board is None:
             assert self._board_directory is not None
             self._board = EventFile(self._board_directory)
@@ -639,7 +663,8 @@ class Logger(BaseLogger):
 
     @contextlib.contextmanager
     def _board_may_fail(self) -> Iterator[None]:
-        """Continue without TensorBoard's files if they cannot be written. The CSV has the same values."""
+        """A context that catches errors of TensorBoard's files. After an error, the run writes only the CSV, which has
+        the same values."""
         try:
             yield
         except OSError as error:
@@ -672,13 +697,13 @@ class EpisodeLogger(BaseLogger):
         add_timestamp: bool = False,
         filename: str = "",
     ) -> None:
-        """Choose the directory; the parameters are those of ``Logger``."""
+        """Set the directory of the files. The parameters are the same as in ``Logger``."""
         self._directory = os.path.join(
             _experiments_path, _file_stem(logger_prefix, task_id, add_timestamp, filename) + ".episodes"
         )
 
     def set_episode_idx(self, episode_idx: int) -> None:
-        """Write the pending rows of the last episode, and begin the file of another."""
+        """Write the pending rows of the last episode, and begin the file of the next episode."""
         self.close()
         self.time = 0
         self._first_open_time = None
@@ -693,7 +718,7 @@ def _file_stem(logger_prefix: str, task_id: int | None, add_timestamp: bool, fil
 
 
 def _numbered(stem: str, resume: bool) -> str:
-    """``stem_0``, or the first number that is free; with ``resume`` the last used number."""
+    """``stem`` with the first free number, such as ``stem_0``; with ``resume`` the last used number."""
     number = 0
     while os.path.exists(f"{stem}_{number}.csv") or os.path.exists(f"{stem}_{number}.json"):
         number += 1
@@ -708,7 +733,7 @@ _STARTED = datetime.datetime.now().astimezone()
 
 @functools.lru_cache(maxsize=1)
 def run_record() -> dict[str, Any]:
-    """Facts of this process: versions, command line, git revision of the working directory, machine, start."""
+    """Facts about this process: start time, command line, git revision of the working directory, machine, versions."""
     from rl_coach.runs.system_metrics import gpu_name, processor_name
 
     return {
@@ -743,10 +768,11 @@ def _git_revision() -> str | None:
 
 
 def get_experiment_name(initial_experiment_name: str | None = None, default: str = "experiment") -> str:
-    """The experiment's name as a directory name. It never asks the user.
+    """The experiment's name, checked for use as a directory name.
 
-    :param default: the name if none is given, for instance the preset's
-    :raises CoachError: the name is not allowed for a directory
+    :param initial_experiment_name: the name that the user has given; None uses ``default``
+    :param default: the default name, such as the name of the preset
+    :raises CoachError: if the name is not allowed for a directory
     """
     name = (initial_experiment_name or default).strip()
     if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
@@ -759,11 +785,12 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
 def get_experiment_path(
     experiment_name: str, initial_experiment_path: str | None = None, create_path: bool = True
 ) -> str:
-    """``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … if it exists.
+    """A new directory for a run: ``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … if it exists.
 
-    :param initial_experiment_path: the directory to use in place of ``experiments``
-    :param create_path: create the directory, so that no other run uses it
-    :raises CoachError: it can't be written
+    :param experiment_name: the experiment's name
+    :param initial_experiment_path: a directory that replaces ``experiments``
+    :param create_path: True creates the directory, so that no other run uses it
+    :raises CoachError: if the directory cannot be written
     """
     global experiment_path
     stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
@@ -775,9 +802,9 @@ def get_experiment_path(
 
 
 def remove_experiment_dir() -> None:
-    """Delete the last directory of ``get_experiment_path``, with its contents.
+    """Delete the directory that ``get_experiment_path`` created last, with its contents.
 
-    :raises CoachError: there is no such directory
+    :raises CoachError: if there is no such directory
     """
     if experiment_path is None or not os.path.isdir(experiment_path):
         raise CoachError("there is no experiment directory to remove: get_experiment_path creates one")
@@ -799,10 +826,10 @@ def two_digits(num: int) -> str:
 
 
 def make_free_directory(path: str) -> str:
-    """Create a directory that no other run has.
+    """Create a directory that no other run uses.
 
-    :return: ``path``, or if it exists the first free of ``path-1``, ``path-2``, …
-    :raises CoachError: it can't be written
+    :return: ``path``; if ``path`` exists, the first free name of ``path-1``, ``path-2``, …
+    :raises CoachError: if the directory cannot be written
     """
     for candidate in _alternatives(path):
         try:
@@ -829,8 +856,8 @@ def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", d
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``; an odd height or width is
-    resized to an even one, because the format needs it.
+    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``. An odd height or width is changed to an
+    even number, because the format needs even numbers.
 
     :return: the file's path
     """
@@ -838,8 +865,13 @@ def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", d
 
 
 def tiled(images: np.ndarray, columns: int) -> np.ndarray:
-    """Images [N, H, W] or [N, H, W, C] in a grid: [rows H, columns W] or [rows H, columns W, 3] uint8. If the channels
-    are not colours, the last channel is shown. N is a multiple of ``columns``."""
+    """Arrange images in a grid.
+
+    :param images: [N, H, W] or [N, H, W, C]; N must be a multiple of ``columns``. If C is not 3, only the last channel
+        is used
+    :param columns: number of images in a row of the grid
+    :return: [rows * H, columns * W] or [rows * H, columns * W, 3] uint8
+    """
     if images.ndim == 4 and images.shape[-1] != 3:
         images = images[..., -1]
     rows, (height, width) = len(images) // columns, images.shape[1:3]
@@ -850,7 +882,7 @@ def tiled(images: np.ndarray, columns: int) -> np.ndarray:
 def write_picture(path: str, image: np.ndarray) -> None:
     """Write an image [H, W] or [H, W, 3] uint8 in the format of the path's suffix.
 
-    :raises CoachError: imageio is not installed
+    :raises CoachError: if imageio is not installed
     """
     try:
         import imageio.v2
@@ -860,10 +892,12 @@ def write_picture(path: str, image: np.ndarray) -> None:
 
 
 def open_video(path: str, fps: float) -> Any:
-    """A writer of a GIF or MP4, by the path's suffix: ``append_data(image)`` adds one image [H, W, 3] uint8, and
-    ``close()`` finishes the file. A GIF repeats without end.
+    """Open a new video file, GIF or MP4. A GIF repeats without end.
 
-    :raises CoachError: imageio is not installed
+    :param path: the path of the file; its suffix selects the format
+    :param fps: frames per second
+    :return: the writer: ``append_data(image)`` adds an image [H, W, 3] uint8, and ``close()`` completes the file
+    :raises CoachError: if imageio is not installed
     """
     try:
         import imageio.v2

@@ -16,27 +16,32 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
 
 DoneCondition = Callable[[Iterable[bool]], bool]
-"""Returns True if the episode of all players is over, from the ends of the players' episodes: ``any`` or ``all``."""
+"""The function ``any`` or ``all``. Its argument tells for each player if the player's episode has ended; the result is
+True if the episode of all players is over."""
 
 
 class MultiAgentLevelManager(LevelManager):
     """Lets several agents act in a ``MultiAgentEnvironment``.
 
-    A step of the level is one action of each player that acts next. If players take turns, that is one player.
+    In one step of the level, each player acts once. If players take turns, only the next player acts.
 
     :param name: the level's name
-    :param agents: the agents by name; or a list of them, each with its own name
+    :param agents: the agents by name; or a list of agents with different names
     :param environment: a ``MultiAgentEnvironment``
-    :param real_environment: this and the next two parameters have no effect, because the graph has one level
-    :param spaces_definition: the spaces by player, or in the players' order; None uses the environment's
-    :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the other
-        players' episodes are truncated. ``all`` lets players end one after the other
-    :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
-        of several agents
-    :param self_play: past policies play against an agent; None if an agent plays every player
+    :param real_environment: no effect, because the graph has one level
+    :param steps_limit: no effect, because the graph has one level
+    :param should_reset_agent_state_after_time_limit_passes: no effect, because the graph has one level
+    :param spaces_definition: the spaces of each player, by the player's name or in the players' order; None uses the
+        spaces of the environment
+    :param evaluation_environment_factory: builds the environment for evaluation; see ``LevelManager``
+    :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the episodes of
+        the other players are truncated. ``all`` waits until the episodes of all players have ended
+    :param agent_of: the agent's name for each player's name; None assigns all players to a single agent, or one player
+        to each of several agents
+    :param self_play: lets past policies of an agent play against this agent; None without self-play
     :param reward_of: the name of an agent or a player; the episode's reward is the reward of this agent or player. None
-        for the sum of all rewards, or in self-play for the learner's
-    :raises CoachError: agents and players do not match
+        for the sum of all rewards, or for the learner's reward in self-play
+    :raises CoachError: if agents and players do not match
     """
 
     agent: Players
@@ -86,8 +91,8 @@ class MultiAgentLevelManager(LevelManager):
         for name in self.agent.teams:
             if environment.takes_turns:
                 raise CoachError(
-                    f"agent '{name}' plays a team, and the players of level '{environment.env_id}' act in turn: choose "
-                    f"DQN or ClippedPPO"
+                    f"agent '{name}' needs players that act at the same time, but the players of level "
+                    f"'{environment.env_id}' take turns: choose DQN or ClippedPPO"
                 )
 
     @property
@@ -102,14 +107,14 @@ class MultiAgentLevelManager(LevelManager):
         return found
 
     def emulate_step_on_trainer(self, transition: Any) -> bool:
-        """Give each agent a step that another process has played; see ``Players.observe_played``."""
+        """Pass to each agent its transition of a step in another process; see ``Players.observe_played``."""
         if self.episode_over:
             self.agent.begin_played_episode()
         self.episode_over = self.agent.observe_played(transition, self.done_condition)
         return self.episode_over
 
     def collect_savers(self, agent: str | None = None) -> SaverCollection:
-        """The savers of one agent by its name, or of all agents."""
+        """The savers of one agent. :param agent: the agent's name; None for the savers of all agents"""
         if agent is None:
             return super().collect_savers()
         if agent not in self.agents:
@@ -117,7 +122,8 @@ class MultiAgentLevelManager(LevelManager):
         return self.agents[agent].collect_savers(self.name)
 
     def take_in(self, response: EnvResponse) -> None:
-        """Give the players their answers, and end the episode of all players if ``done_condition`` is met."""
+        """Pass the environment's responses to the players. If ``done_condition`` is met, end the episode of all
+        players."""
         assert isinstance(response, PlayersResponse)
         if not response.game_over:
             ended = (player for player, one in response.answers.items() if one.game_over)
@@ -129,7 +135,8 @@ class MultiAgentLevelManager(LevelManager):
 
     @property
     def total_reward_in_current_episode(self) -> float:
-        """The reward of the episode in progress, of the agents and players that count."""
+        """The total reward of the episode in progress: the sum over all players, or the reward that ``reward_of`` or
+        self-play selects."""
         environment: Any = self.active_environment
         counted = self._players_that_count()
         return float(sum(reward for player, reward in environment.total_rewards.items() if player in counted))

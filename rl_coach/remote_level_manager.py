@@ -17,26 +17,26 @@ from rl_coach.multi_agent_level_manager import MultiAgentLevelManager
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
-_MOST_EPISODES_AHEAD = 1000  # of one agent, if chunks of another agent are discarded
+_MOST_EPISODES_AHEAD = 1000  # limit of one agent's uncounted episodes if another agent's chunks are discarded
 
 
 class ExperienceSource(Protocol):
-    """Delivers the experience of other processes."""
+    """An object that delivers the experience of other processes."""
 
     def receive(self) -> tuple[str, ExperienceChunk]:
-        """Wait for experience of one of the agents. The agent has stored it on return.
+        """Wait for experience of one of the agents, and store the experience in this agent's memory.
 
-        :return: the agent's stream, and the stored experience
+        :return: the name of the agent's stream, and the stored experience
         """
 
 
 class RemoteLevelManager(LevelManager):
-    """Receives, at each step, a chunk of experience from another process. Evaluation runs in this process, in its own
-    environment, as on any level. The training environment only supplies its spaces.
+    """The level of a trainer: each step receives a chunk of experience from a rollout worker. Evaluation runs in the
+    trainer's process, in a separate environment. The training environment only supplies its spaces.
 
     :ivar source: delivers the chunks; None before the level is connected
-    :ivar ledgers: by stream, the receipts of chunks, which checkpoints contain, too
-    :ivar transport_signals: by stream, the signals about the chunks
+    :ivar ledgers: records of the accepted chunks, by stream; checkpoints contain the ledgers
+    :ivar transport_signals: the signals about the chunks, by stream
     """
 
     trains_in_one_episode = False
@@ -61,7 +61,7 @@ class RemoteLevelManager(LevelManager):
     def step(self, action: Any) -> EnvResponse:
         """Wait for the next chunk, and count its steps.
 
-        :return: a placeholder for the environment's answer
+        :return: a placeholder for the environment's response
         """
         if self.has_one_episode:
             return super().step(action)
@@ -83,7 +83,7 @@ class RemoteLevelManager(LevelManager):
         self.episode_over = False
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The agents' unused episodes. The episodes in progress are at the workers."""
+        """The agents' episodes that have not been used yet. The workers have the episodes in progress."""
         return None if self._phase is RunPhase.TEST else {"episode": plain_data.flatten(self.put_episode_aside())}
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
@@ -146,7 +146,7 @@ def _nothing_to_split(agent: Agent) -> str | None:
     """The reason why the agent cannot be split into trainer and workers, and an alternative; None if it can be
     split."""
     if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
-        return "it never acts: train it in one process: leave out -dc and -n"
+        return "it never acts; train it in one process: leave out -dc and -n"
     if not agent.can_train:
         return "it has nothing to train: leave out -dc and -n"
     return None

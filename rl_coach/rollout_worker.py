@@ -1,6 +1,6 @@
-"""A process that acts. It receives policies from a trainer and sends its experience to the trainer.
+"""A rollout worker: a process that acts with the trainer's policies and sends its experience to the trainer.
 
-``python -m rl_coach.rollout_worker --order FILE --name NAME`` runs it. It imports no training framework.
+``python -m rl_coach.rollout_worker --order FILE --name NAME`` runs a rollout worker. It imports no training framework.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from rl_coach.utils import CoachError, TrainingError
 GAVE_UP = 3
 """The exit code of a worker that received nothing from its trainer for too long."""
 _PAUSE = 0.02  # longest time between two requests of a worker that waits, in seconds
-_FIRST_PAUSE = 0.001  # the first pause; each next pause is 1.5 times as long
-_SECONDS_OF_A_SHARE = 0.02  # the shortest time of acting for a chunk, because the shares become ever smaller
-_PATIENCE_WITH_OTHERS = 3  # in units of this worker's own time for a segment
+_FIRST_PAUSE = 0.001  # the first pause in seconds; each next pause is 1.5 times as long
+_SECONDS_OF_A_SHARE = 0.02  # the shortest time of acting for a chunk: without a limit, chunks would become ever smaller
+_PATIENCE_WITH_OTHERS = 3  # wait for other workers 3 times as long as this worker needed for its segment
 _ONE_STEP = EnvironmentSteps(1)
 _REPORTS_UNTIL_EXPIRY = 10
 _POLICY = {"networks", "filters", "exploration", "updates", "incarnation", "version"}
 
 
 class Silence(Exception):
-    """Nothing was received from the trainer for too long."""
+    """Raised if the worker has received nothing from the trainer for too long."""
 
 
 class StopAsked(Exception):
-    """The worker must end, but its trainer has not said that the run is over.
+    """Raised if a signal ends the worker before the end of the run.
 
-    :param number: of the signal that ended it
+    :param number: the number of the signal
     """
 
     def __init__(self, number: int):
@@ -66,9 +66,9 @@ class StopAsked(Exception):
 
 
 class Patience:
-    """Time since the last change of the trainer's state.
+    """Raises ``Silence`` if the trainer's state does not change for too long.
 
-    :param seconds: after this time ``Silence`` is raised
+    :param seconds: the longest time without a change
     """
 
     def __init__(self, seconds: float):
@@ -77,7 +77,11 @@ class Patience:
         self._heard_at = time.monotonic()
 
     def note(self, state: RunState | None) -> None:
-        """:param state: the trainer's present state; None if it is missing"""
+        """Compare the trainer's state with its last state.
+
+        :param state: the trainer's present state; None if no state was received
+        :raises Silence: if the state has not changed for too long
+        """
         if state is not None and state != self._last:
             self._last, self._heard_at = state, time.monotonic()
         elif time.monotonic() - self._heard_at > self._seconds:
@@ -85,20 +89,20 @@ class Patience:
 
 
 class AgentAtWork:
-    """An agent of a worker. It receives its policies from the trainer, and sends its experience in chunks.
+    """An agent in a rollout worker: loads policies of the trainer, and sends the agent's experience in chunks.
 
-    :param agent: with networks that only act, and an ``OutgoingMemory``
-    :param link: the worker's end of the agent's stream
+    :param agent: the agent, with networks that only act and an ``OutgoingMemory``
+    :param link: the worker's connection to the agent's stream of chunks in Redis
     :param store: the data store of the policies
     :param policy_document: the name of the agent's policy in the store
-    :param plan: the agent's part of the trainer's blueprint
+    :param plan: the agent's settings from the trainer's document ``blueprint``
     :param num_workers: number of workers that share the needed steps
     :param run: the run's id
     :param worker: this worker's name
     :param chunk_seconds: a chunk is sent after this time, even if it is small
-    :ivar unsent: number of the agent's steps that are in no chunk yet
+    :ivar unsent: number of the agent's steps that are not in a chunk yet
     :ivar waited: seconds that the worker has waited since its last chunk
-    :ivar environment: progress of the environment since the last chunk, by all agents together
+    :ivar environment: steps and ended episodes of the environment since the last chunk
     """
 
     def __init__(
@@ -137,15 +141,19 @@ class AgentAtWork:
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
         self._sent_at = time.monotonic()
         self._counted = agent.clock.steps
-        self._step_seconds = 0.0  # seconds of a step, in the last stretch of acting
-        self._segments_before = 0  # segments that waited to be sent before this stretch
+        self._step_seconds = 0.0  # seconds of a step when the worker acted last
+        self._segments_before = 0  # number of unsent segments when the worker began to act
         for filter_name in FILTERS:
             getattr(agent, filter_name).take_gathered()
 
     # policies
 
     def take_newest_policy(self, state: RunState) -> bool:
-        """Load the trainer's newest policy. :return: False if the agent must wait for it before acting"""
+        """Load the trainer's newest policy.
+
+        :param state: the trainer's state
+        :return: False if the agent must wait for a newer policy before it acts
+        """
         return self._has_newest_policy(state) or self._may_play_on
 
     def _has_newest_policy(self, state: RunState) -> bool:
@@ -174,7 +182,8 @@ class AgentAtWork:
         return not self._is_synchronous and self._policy["version"] > 0
 
     def _forget_old_experience(self) -> None:
-        """Discard experience of an older policy, because it must not be learned from. The episode continues."""
+        """Discard the experience of older policies, because the trainer must not learn from it. The episode
+        continues."""
         self._cut_episode()
         self._memory.take()
         # episodes that ended before do not count for the new policy
@@ -190,7 +199,7 @@ class AgentAtWork:
     # playing
 
     def limit(self, state: RunState) -> int:
-        """The number of steps to collect before sending; 0 if no more steps are needed."""
+        """The number of steps to collect before a chunk is sent; 0 if no more steps are needed."""
         if not self._is_synchronous or state.left is None:
             # episodes and segments are sent whole, however long they are
             has_none = self._memory.stores_episodes and not self._memory.num_episodes()
@@ -213,10 +222,11 @@ class AgentAtWork:
         return max(1, min(self._chunk_rows, int(_SECONDS_OF_A_SHARE / self._step_seconds)))
 
     def _leaves_rest_to_others(self) -> bool:
-        """True while other workers may still be acting in a segment with this policy, as this worker has done.
+        """True if this worker must wait, because it has sent a segment with this policy and other workers may still be
+        acting in a segment.
 
-        Steps beyond the needed number are discarded, so wait for the others first. A worker that needs far longer is
-        assumed to be dead or stuck.
+        Steps beyond the needed number would be discarded. A worker that needs far longer than this worker is assumed to
+        be dead.
         """
         ended_at = self._segment_ended_at
         if ended_at is None:
@@ -224,17 +234,20 @@ class AgentAtWork:
         return time.monotonic() < ended_at + _PATIENCE_WITH_OTHERS * (ended_at - self._policy_at) + _PAUSE
 
     def begin_stretch(self) -> None:
-        """Begin a stretch of acting."""
+        """Prepare for acting. Call this before several steps of the environment."""
         self._segments_before = self._memory.num_episodes()
 
     def end_stretch(self, step_seconds: float) -> None:
-        """End a stretch of acting. :param step_seconds: mean seconds of an environment step"""
+        """Record the speed of acting. Call this after several steps of the environment.
+
+        :param step_seconds: mean seconds of an environment step
+        """
         self._step_seconds = step_seconds
 
     def count(self, ended_rewards: Sequence[float]) -> None:
-        """Count a step of the environment, and the steps of the agent in it: one for each of its players that acted.
+        """Count a step of the environment, and the agent's steps in it: one for each of the agent's players that acted.
 
-        :param ended_rewards: the reward of the episode if it has ended
+        :param ended_rewards: the reward of the episode if the episode has ended; otherwise empty
         """
         self.unsent += self._agent.clock.steps - self._counted
         self._counted = self._agent.clock.steps
@@ -242,11 +255,11 @@ class AgentAtWork:
         self.environment.rewards += ended_rewards
 
     def is_over_time(self) -> bool:
-        """True if a chunk is due by time, even if it is small."""
+        """True if ``chunk_seconds`` have passed since the last chunk, so that even a small chunk is due."""
         return self.unsent > 0 and time.monotonic() - self._sent_at >= self._chunk_seconds
 
     def ends_segment(self) -> bool:
-        """Cut the episode if a segment is full. :return: True if a segment has ended in this stretch"""
+        """Cut the episode if its segment is complete. :return: True if a segment has ended since ``begin_stretch``"""
         if self._segment_steps is None:
             return False
         parallel = self._agent.parallel
@@ -262,7 +275,12 @@ class AgentAtWork:
     # sending
 
     def send_if_due(self, limit: int, state: RunState) -> bool:
-        """Give a chunk to the link if it is due. :return: True if a chunk was given"""
+        """Pass a chunk to the link if a chunk is due.
+
+        :param limit: the result of ``limit``
+        :param state: the trainer's state
+        :return: True if a chunk was passed
+        """
         is_full = self.unsent >= limit
         has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
         if limit <= 0 or not (is_full or has_segment or self.is_over_time()):
@@ -273,10 +291,10 @@ class AgentAtWork:
         return True
 
     def _make_chunk(self, cuts_episode: bool) -> None:
-        """Give the experience to the link as a chunk. If the memory stores episodes, only whole episodes are in it.
+        """Pass the experience to the link as a chunk. If the memory stores episodes, the chunk has only whole episodes.
 
-        :param cuts_episode: include the episode in progress; for the trainer the rest is another episode
-        :raises TrainingError: the experience contains values that the trainer would refuse
+        :param cuts_episode: also include the episode in progress; the trainer treats its rest as another episode
+        :raises TrainingError: if the experience contains values that the trainer would refuse
         """
         # The trainer sends no receipt for a refused chunk, so the worker would wait for ever.
         if self._agent.watch.source is not None:
@@ -312,13 +330,13 @@ class AgentAtWork:
 class RolloutWorker:
     """Acts with the newest policies, and sends the experience of each agent in chunks.
 
-    :param graph: the graph of a worker, created with networks that only act
-    :param links: the worker's end of each agent's stream, by the stream's name
+    :param graph: the worker's graph after ``create_graph``, with networks that only act
+    :param links: the worker's connection to each agent's stream of chunks in Redis, by the stream's name
     :param store: the data store of the policies
-    :param blueprint: the trainer's document with the settings of the exchange
+    :param blueprint: the trainer's document with the networks, the sizes of chunks and so on
     :param run: the run's id
     :param name: the worker's name
-    :param limits: limits of times
+    :param limits: times after which a chunk or a report is sent or the worker gives up
     :param stop_if_asked: raises an exception if the worker must end
     """
 
@@ -356,10 +374,10 @@ class RolloutWorker:
         return sum(link.outbox.acknowledged for link in self._links)
 
     def play(self) -> None:
-        """Act until the trainer says that the run is over.
+        """Act until the trainer ends the run.
 
-        :raises Silence: the trainer has sent nothing for too long
-        :raises TrainingError: the experience cannot be learned from
+        :raises Silence: if the trainer has sent nothing for too long
+        :raises TrainingError: if the experience cannot be learned from
         """
         while True:
             self._stop_if_asked()
@@ -383,9 +401,10 @@ class RolloutWorker:
         self._pause = min(1.5 * self._pause, _PAUSE)
 
     def _go_on(self, states: Sequence[RunState]) -> bool:
-        """Act and send chunks, as far as the trainer needs steps. :return: False if it needs none now
+        """Act and send chunks if the trainer needs steps.
 
         :param states: the trainer's state for each agent
+        :return: False if the trainer needs no steps now
         """
         phase = RunPhase[states[0].phase]
         have_policies = [one.take_newest_policy(state) for one, state in zip(self._agents, states)]
@@ -417,7 +436,7 @@ class RolloutWorker:
         for one in agents:
             one.end_stretch((time.monotonic() - began) / (self._steps - before))
 
-    # what others see
+    # reports for the trainer
 
     def _report(self, phase: RunPhase) -> None:
         now = time.monotonic()
@@ -449,9 +468,10 @@ def wait_for(
     """Wait until a condition holds.
 
     :param wait_func: returns True if the condition holds
-    :param data_store: updated before each check
-    :param timeout: seconds
-    :raises ValueError: the condition did not hold within the time
+    :param data_store: a data store from which files are loaded before each check; None for no data store
+    :param timeout: seconds to wait
+    :param pause: seconds between two checks
+    :raises CoachError: if the condition did not hold within ``timeout``
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -465,9 +485,9 @@ def wait_for(
 
 
 def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
-    """Wait for the file in the trainer's checkpoint directory that lets workers begin.
+    """Wait for the file in the trainer's checkpoint directory that tells workers to begin.
 
-    :raises CoachError: the file did not appear within the time
+    :raises CoachError: if the file did not appear within ``timeout`` seconds
     """
     file = os.path.join(checkpoint_dir, SyncFiles.TRAINER_READY.value)
     wait_for(lambda: os.path.exists(file), data_store, timeout)
@@ -476,7 +496,7 @@ def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = N
 def wait_for_checkpoint(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
     """Wait until there is a checkpoint in a directory.
 
-    :raises CoachError: no checkpoint appeared within the time
+    :raises CoachError: if no checkpoint appeared within ``timeout`` seconds
     """
     wait_for(lambda: CheckpointStateReader(checkpoint_dir).get_latest() is not None, data_store, timeout)
 
@@ -487,8 +507,8 @@ def should_stop(checkpoint_dir: str) -> bool:
 
 
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
-    """Change a graph manager that is not created yet for a worker: its networks only act, and the content of its memory
-    is sent to the trainer.
+    """Change a graph manager for a worker, before ``create_graph``. Its networks will only act, and its memory will
+    send transitions to the trainer.
 
     :param blueprint: the trainer's document with the networks
     """
@@ -507,7 +527,11 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
 
 
 def worker_seed(seed: int | None, name: str) -> int | None:
-    """The seed of a worker, different for each name. :param seed: the run's seed; None returns None"""
+    """The seed of a worker, which is different for each worker's name.
+
+    :param seed: the run's seed; for None the result is None
+    :param name: the worker's name
+    """
     if seed is None:
         return None
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
@@ -532,15 +556,18 @@ def rollout_worker(
     limits: Limits | None = None,
     stop_if_asked: Callable[[], None] = lambda: None,
 ) -> RolloutWorker:
-    """Act for a trainer until it says that the run is over.
+    """Act for a trainer until the trainer says that the run is over.
 
-    :param graph_manager: the preset's graph manager, not created yet
+    :param graph_manager: the preset's graph manager, before ``create_graph``
     :param data_store: the data store of the trainer's policies
-    :param num_workers: the number of workers; the trainer's number replaces it
-    :param task_parameters: seed and directory
-    :param ends: the worker's ends of the streams; None opens them from the memory's ``memory_backend_params``
+    :param num_workers: no effect; the trainer sends the number of workers
+    :param task_parameters: the seed and the directory of this process
+    :param ends: opens the worker's connections to the streams in Redis; None uses the memory's
+        ``memory_backend_params``
     :param name: the worker's name
-    :return: the worker after its end
+    :param limits: limits of sizes and times; None for the defaults
+    :param stop_if_asked: raises an exception if the worker must end
+    :return: the worker after the end of the run
     """
     limits = limits or Limits()
     document: list[bytes] = []
@@ -575,7 +602,7 @@ def rollout_worker(
 
 
 class StreamEnds:
-    """A worker's ends of the streams of a run, one for each agent.
+    """Opens a worker's connections to the streams of chunks in Redis, one stream for each agent.
 
     :param connection: the connection to Redis
     :param run: the run's id
@@ -589,18 +616,22 @@ class StreamEnds:
         self._links: dict[str, WorkerLink] = {}
 
     def open(self, stream: str, window: int) -> WorkerLink:
-        """Open the end of a stream. :param window: number of chunks that may be sent before a receipt"""
+        """Open the connection to a stream.
+
+        :param stream: the name of the stream
+        :param window: number of chunks that may be sent before a receipt
+        """
         self._links[stream] = WorkerLink(self._connection, self.run, self._name, self._life, window, stream)
         return self._links[stream]
 
     def print_acknowledged(self) -> None:
-        """Print the steps of each stream that the trainer has acknowledged."""
+        """Print for each stream the number of steps that the trainer has acknowledged."""
         for stream, link in self._links.items():
             print(f"{of_agent(link.sender, stream)}: {link.outbox.acknowledged} steps acknowledged", flush=True)
 
 
 class _Stop:
-    """Notes SIGTERM and Ctrl-C."""
+    """Records SIGTERM and Ctrl-C."""
 
     def __init__(self) -> None:
         self._asked: int | None = None
@@ -611,18 +642,27 @@ class _Stop:
         self._asked = number
 
     def if_asked(self) -> None:
-        """:raises StopAsked: a signal came"""
+        """Raise an exception after a signal.
+
+        :raises StopAsked: if a signal was received
+        """
         if self._asked is not None:
             raise StopAsked(self._asked)
 
 
 def _name_of_this_worker() -> str:
-    """A name from the index that Kubernetes gives each pod of an indexed job."""
+    """The default name: ``worker-`` and the index of this pod in a Job of Kubernetes; ``worker-0`` outside of
+    Kubernetes."""
     return f"worker-{os.environ.get('JOB_COMPLETION_INDEX', '0')}"
 
 
 def play_order(order: RunOrder, name: str) -> int:
-    """Run the worker of an order. :return: the exit code"""
+    """Run a worker.
+
+    :param order: the settings of the distributed run
+    :param name: the worker's name
+    :return: the exit code
+    """
     stop = _Stop()
     connection = Connection(order.redis_url, order.password())
     connection.check(order.limits.connect_seconds)
@@ -653,11 +693,12 @@ def play_order(order: RunOrder, name: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``python -m rl_coach.rollout_worker``.
 
-    :return: the exit code: 0 the trainer has said that the run is over, 1 a failure, 2 bad input, 3 nothing received
-        from the trainer, 128 + N ended by signal N
+    :param arguments: the command line's arguments; None uses the arguments of this process
+    :return: the exit code: 0 the run is over, 1 a failure, 2 wrong input, 3 nothing was received from the trainer,
+        128 + N a signal with the number N has ended the worker
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
-    parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
+    parser.add_argument("--order", required=True, metavar="FILE", help="the JSON file with the run's settings")
     parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
     drop_lost_output()
     args = parser.parse_args(arguments)

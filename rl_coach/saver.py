@@ -1,4 +1,4 @@
-"""Savers: they write files of a user's own classes next to a checkpoint."""
+"""Savers write files for a user's own classes next to a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class Saver:
 
     The argument ``sess`` of its methods is always None; it exists because TensorFlow 1 had sessions.
 
-    :cvar is_in_state: the graph's state contains the same values, so a checkpoint skips this saver
+    :cvar is_in_state: True if the graph's state contains the same values; then a checkpoint skips this saver
     """
 
     is_in_state = False
 
     @property
     def path(self) -> str:
-        """The path relative to the checkpoint's. Two savers with the same path are merged."""
+        """The path relative to the path of the checkpoint. Two savers with the same path are merged."""
         raise NotImplementedError(f"{type(self).__name__} does not define its path")
 
     def save(self, sess: Any, save_path: str) -> list[str]:
@@ -29,7 +29,10 @@ class Saver:
         raise NotImplementedError(f"{type(self).__name__} does not save")
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Restore the values from files of ``save``."""
+        """Restore the values from the files that ``save`` has written.
+
+        :param restore_path: the full path
+        """
         raise NotImplementedError(f"{type(self).__name__} does not restore")
 
     def merge(self, other: Saver) -> None:
@@ -69,7 +72,10 @@ class SaverCollection:
         return [file for saver in self for file in saver.save(sess, _full_path(save_path, saver))]
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Let all savers restore the values from files of ``save``."""
+        """Let all savers restore their values from the files that ``save`` has written.
+
+        :param restore_path: beginning of all full paths
+        """
         for saver in self:
             saver.restore(sess, _full_path(restore_path, saver))
 

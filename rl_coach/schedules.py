@@ -13,9 +13,9 @@ OVERRIDES = OverrideTable({"advance": ("step",), "values_at": ("value_at",)})
 
 
 class Schedule:
-    """A value that starts at ``initial_value`` and may change with each ``step()``.
+    """A value that starts at ``initial_value`` and may change with each call of ``step``.
 
-    :ivar current_value: the value now
+    :ivar current_value: the present value
     :ivar num_steps: number of times that ``step()`` has been called
     """
 
@@ -30,7 +30,10 @@ class Schedule:
         self.current_value = self.value_at(self.num_steps)
 
     def advance(self, steps: int) -> None:
-        """Advance by several steps: calls ``step`` so many times if a subclass overrides it."""
+        """Advance by several steps. If a subclass overrides ``step``, each step calls ``step``.
+
+        :param steps: number of steps
+        """
         if steps == 1 or OVERRIDES.is_replaced(self, "advance"):  # most loops advance by one step at a time
             for _ in range(steps):
                 self.step()
@@ -39,7 +42,10 @@ class Schedule:
             self.current_value = self.value_at(self.num_steps)
 
     def next_values(self, count: int) -> np.ndarray:
-        """[count] float64, the value now and those of the following steps; advances by ``count`` steps."""
+        """Return the present value and the values of the following steps, and advance by ``count`` steps.
+
+        :return: [count] float64
+        """
         if OVERRIDES.is_replaced(self, "advance"):
             values = np.zeros(count)
             for index in range(count):
@@ -52,11 +58,12 @@ class Schedule:
         return values
 
     def value_at(self, step: int) -> float:
-        """The value after ``step`` steps; it depends only on the step, so that a resumed run has the same values."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
+        """The value after ``step`` steps. It must depend only on ``step``, so that a resumed run has the same
+        values."""
+        raise NotImplementedError(f"{type(self).__name__} must define value_at")
 
     def values_at(self, first: int, count: int) -> np.ndarray:
-        """[count] float64, the values after ``first``, ``first + 1``, … steps."""
+        """The values after ``first``, ``first + 1``, … steps. :return: [count] float64"""
         return np.asarray([self.value_at(step) for step in range(first, first + count)], np.float64)
 
     def get_state(self) -> dict[str, Any]:
@@ -74,15 +81,15 @@ class Schedule:
 
 
 class ConstantSchedule(Schedule):
-    """The same value for ever."""
+    """A value that does not change."""
 
     def value_at(self, step: int) -> float:
         return self.initial_value
 
 
 class LinearSchedule(Schedule):
-    """A straight line from ``initial_value`` to ``final_value``, reached after ``decay_steps`` steps and constant from
-    there."""
+    """A value that changes linearly from ``initial_value`` to ``final_value`` over ``decay_steps`` steps, and is then
+    constant."""
 
     def __init__(self, initial_value: float, final_value: float, decay_steps: int):
         super().__init__(initial_value)
@@ -107,10 +114,11 @@ class LinearSchedule(Schedule):
 
 
 class ExponentialSchedule(Schedule):
-    """``initial_value * decay_coefficient ** step``, bounded by ``final_value``.
+    """The value ``initial_value * decay_coefficient ** step``, which stops at ``final_value``.
 
-    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to ``final_value``, with 1 it
-        is constant
+    :param initial_value: the first value
+    :param final_value: the last value
+    :param decay_coefficient: the factor of each step; below 1 the value falls, above 1 it rises
     """
 
     def __init__(self, initial_value: float, final_value: float, decay_coefficient: float):
@@ -135,8 +143,9 @@ class ExponentialSchedule(Schedule):
 
 
 class StepDecaySchedule(Schedule):
-    """``initial_value``, multiplied by a factor after each full period.
+    """A value that is multiplied by a factor after each full period.
 
+    :param initial_value: the value in the first period
     :param decay_rate: the factor
     :param decay_steps: the length of a period
     """
@@ -153,12 +162,12 @@ class StepDecaySchedule(Schedule):
 
 
 class HalvingSchedule(Schedule):
-    """A value that approaches the final value: its distance halves in equal intervals.
+    """A value that approaches ``final_value``: its distance from ``final_value`` halves in equal intervals.
 
     :param initial_value: the first value
     :param final_value: the last value
     :param steps: number of steps to the last value
-    :param half_lives: number of halvings in these steps
+    :param half_lives: number of halvings in ``steps`` steps
     """
 
     def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
@@ -175,10 +184,11 @@ class HalvingSchedule(Schedule):
 
 
 class PieceWiseSchedule(Schedule):
-    """Several schedules one after the other. The first reaches its value after the last of its steps (at step 10 of
-    ``EnvironmentSteps(10)``), and the next one begins with the step after.
+    """Several schedules one after the other. A first schedule with ``EnvironmentSteps(10)`` supplies the values up to
+    step 10. The next schedule begins at step 11.
 
-    :param schedules: pairs ``(schedule, EnvironmentSteps(how long it lasts))``; the last one continues without end
+    :param schedules: pairs of a schedule and its length, ``(schedule, EnvironmentSteps(n))``; the last schedule
+        continues without end
     """
 
     def __init__(self, schedules: Sequence[tuple[Schedule, EnvironmentSteps]]):
@@ -199,14 +209,16 @@ class PieceWiseSchedule(Schedule):
 
 
 class LevelsOfCopies(Schedule):
-    """A level for each copy of the environment, drawn uniformly, and drawn again after ``steps`` steps of a copy.
+    """A random noise level for each copy of the environment. Levels are drawn uniformly from [``low``, ``high``], and
+    drawn again after ``steps`` steps of a copy.
 
-    One step of each copy in turn advances the schedule by one. The draws depend only on the step.
+    The copies take their values in turn, and each value advances the schedule by one step. The random numbers depend
+    only on the step.
 
     :param low: the smallest level
     :param high: the largest level
-    :param steps: number of steps of a copy with one level
-    :ivar copies: number of copies; an agent sets it when it begins to act in several
+    :param steps: number of steps of a copy before a new level is drawn
+    :ivar copies: number of copies; an agent sets this number when it begins to act in several copies
     """
 
     def __init__(self, low: float, high: float, steps: int = 1000):
@@ -231,8 +243,13 @@ class LevelsOfCopies(Schedule):
 
 
 def after(start: int, first: float, schedule: Schedule) -> Schedule:
-    """A schedule that keeps its first value for ``start`` steps before it begins."""
+    """A schedule that begins after ``start`` steps.
+
+    :param start: number of steps with the value ``first``
+    :param first: the value before the schedule begins
+    :param schedule: the schedule
+    """
     if not start:
         return schedule
-    # a piece has a value more than steps: the value before its first step
+    # the first schedule has one more value than steps: the value before its first step
     return PieceWiseSchedule([(ConstantSchedule(first), EnvironmentSteps(start - 1)), (schedule, EnvironmentSteps(1))])

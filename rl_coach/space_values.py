@@ -1,7 +1,7 @@
-"""Values of spaces: checks that rows of numbers belong to a space, and casts.
+"""Checks that values belong to a space, and casts.
 
-Data from files, from user code and from other processes are checked here. Rows are columns ``[N, ...]``; a
-single value is a column of one row.
+Values from files, from user code and from other processes are checked here. The functions check N values at once, as
+rows of an array ``[N, ...]``. A single value is an array with one row.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from rl_coach.spaces import (
 from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError
 
-# tolerance for bounds in 32 bits, compared with 64 bits or with text of six digits
+# tolerance for 32-bit values or texts with six digits that are compared with 64-bit bounds
 _ROUNDING = 1e-5
-_OF_PROBABILITIES = 1e-3  # tolerance for sums of probabilities in texts with few digits
+_OF_PROBABILITIES = 1e-3  # tolerance for the sum of probabilities, which files may store with few digits
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """The first value in rows that does not belong to a space.
+    """A value that does not belong to a space.
 
-    :param row: the index of the row; None if the form of all rows is wrong
+    :param row: the index of its row; None if the shape or type of all rows is wrong
     :param text: the value, and the values that the space allows
     """
 
@@ -44,43 +44,47 @@ class Misfit:
 
 
 def first_misfit(space: Space, rows: Any) -> Misfit | None:
-    """The first row that does not belong to a space; None if all rows belong.
+    """The first row that does not belong to a space; None if all rows belong to it.
 
-    Bounds are checked for actions and masks, but not for other observations, because environments often give wrong
-    bounds.
+    Bounds are checked for actions and masks. Bounds of other observations are not checked, because environments often
+    declare wrong bounds.
 
+    :param space: the space
     :param rows: [N, ...] numbers
     """
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
         return _first_by_contains(space, rows)
     array = _as_numbers(rows)
     if array is None:
-        return Misfit(None, f"no array of numbers, and {_description(space)}")
+        return Misfit(None, f"not an array of numbers, but {_description(space)}")
     shape = () if isinstance(space, DiscreteActionSpace) else tuple(int(length) for length in space.shape)
     if array.shape[1:] != shape:
-        return Misfit(None, f"of the shape {_shown(array.shape[1:])}, and {_description(space)}{_advice(space, array)}")
+        return Misfit(None, f"of the shape {_shown(array.shape[1:])}, but {_description(space)}{_advice(space, array)}")
     fits = _fits(space, array).reshape(len(array), -1)
     if fits.all():
         return None
     row, element = (int(found[0]) for found in np.nonzero(~fits))
     where = f"element {element} is " if fits.shape[1] > 1 else ""
-    return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, and {_description(space)}")
+    return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, but {_description(space)}")
 
 
 def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
     """Check that rows are values of a space.
 
-    :param what: the name of the rows in messages, such as ``action``
-    :param place: the place of the rows, for messages
-    :param first: the number of the first row
-    :raises CoachError: a row is not a value of the space; the first such row is named
+    :param space: the space
+    :param rows: [N, ...] numbers
+    :param what: the name of a row in the error's message, such as ``action``
+    :param place: the origin of the rows for the message, such as the name of a file
+    :param first: the number of the first row, for the message
+    :raises CoachError: if a row is not a value of the space; the message names the first wrong row
     """
     refuse_misfit(first_misfit(space, rows), what, place, first)
 
 
 def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) -> None:
-    """
-    :raises CoachError: the misfit is not None; see ``require_values``
+    """Raise an error for the result of ``first_misfit``. The other parameters are the same as in ``require_values``.
+
+    :raises CoachError: if the misfit is not None
     """
     if misfit is not None:
         step = "" if misfit.row is None else f", step {first + misfit.row}"
@@ -90,14 +94,18 @@ def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) 
 def observation_name(path: Sequence[Any]) -> str:
     """The name of a part of an environment's observations.
 
-    :param path: keys of dicts and indices of tuples on the way to the part; () for a single observation
+    :param path: keys of the dicts and indices of the tuples that contain the part; () for a single observation
     """
     name = "/".join(map(str, path)) or "observation"
     return "observation/action" if name == "action" else name  # "action" is the name of the agent's action in networks
 
 
 def part_of_observation(observation: Any, name: str) -> Any:
-    """The part of a nested dict or tuple with this ``observation_name``; None if it does not exist."""
+    """The part of a nested observation with a name from ``observation_name``; None if the part does not exist.
+
+    :param observation: nested dicts and tuples
+    :param name: the name of the part
+    """
     if isinstance(observation, tuple):
         observation = dict(enumerate(observation))
     if not isinstance(observation, Mapping):
@@ -114,16 +122,16 @@ def part_of_observation(observation: Any, name: str) -> Any:
 
 
 def dtype_of(space: ActionSpace) -> np.dtype:
-    """The dtype of columns with actions of a space."""
+    """The dtype of an array with actions of a space."""
     if isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
         return np.dtype(np.int64)
     return np.dtype(np.float32)
 
 
 def cast(space: ActionSpace, rows: Any) -> np.ndarray:
-    """Rows in the dtype of a space. Values that rounding has moved beyond a bound are set to the bound.
+    """Cast actions to the dtype of their space. Values that rounding has moved beyond a bound are set to the bound.
 
-    :param rows: [N, ...], without a misfit by ``first_misfit``
+    :param rows: [N, ...] valid actions of the space
     """
     array = np.asarray(rows).astype(dtype_of(space))
     return np.clip(array, space.low, space.high).astype(array.dtype) if isinstance(space, BoxActionSpace) else array
@@ -137,19 +145,21 @@ def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
 
 
 def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
-    """A mask in parts (a tuple of arrays), joined into one array. Other values are returned unchanged."""
+    """Join a mask in parts (a tuple of arrays) into one array. Other values are returned unchanged."""
     in_parts = isinstance(masks, (tuple, list)) and space.counts is not None and len(masks) == len(space.counts)
     return np.concatenate([np.ravel(part) for part in masks]) if in_parts and np.ndim(masks[0]) else masks
 
 
 def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[int, ...] = ()) -> np.ndarray:
-    """Masks in the form that agents use.
+    """Convert masks from an environment to the form that agents use.
 
-    :param masks: [..., A] from an environment; if actions have parts, a number for each choice of each part, [..., S],
-        or a tuple with a mask for each part
-    :param place: name and origin of the masks, for messages
-    :param leading: the axes before the axes of one mask, such as [N]
-    :raises CoachError: the masks have the wrong shape, or other numbers than 0 and 1
+    :param space: the space of the masks
+    :param masks: [..., A]; if actions have parts, [..., S] with one number for each choice of each part, or a tuple
+        with a mask for each part
+    :param place: name and origin of the masks, for the error's message
+    :param leading: the lengths of the axes before the axes of one mask, such as (N,)
+    :return: see ``ActionMaskSpace.encode``
+    :raises CoachError: if the masks have the wrong shape, or other numbers than 0 and 1
     """
     masks = masks if leading else mask_array(space, masks)
     if (fault := space.fault(masks, leading)) is not None:
@@ -158,22 +168,23 @@ def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[in
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
-    """The first row that is not a distribution over the actions of a space; None if all are.
+    """The first row that is not a probability distribution over the actions of a space; None if all rows are valid.
 
-    :param rows: [N, A]
+    :param space: the space of the actions
+    :param rows: [N, A] probabilities
     """
     size = space.num_actions if isinstance(space, DiscreteActionSpace) else None
     array = _as_numbers(rows)
     if size is None:
-        return Misfit(None, "given, and only discrete actions have them")
+        return Misfit(None, "given, but only discrete actions have probabilities")
     if array is None or array.shape[1:] != (size,):
-        found = "no array of numbers" if array is None else f"of the shape {_shown(array.shape[1:])}"
-        return Misfit(None, f"{found}, and there are {size} actions")
+        found = "not an array of numbers" if array is None else f"of the shape {_shown(array.shape[1:])}"
+        return Misfit(None, f"{found}, but there are {size} actions")
     sums = array.sum(axis=1, dtype=np.float64)
     right = np.isfinite(array).all(axis=1) & (array >= 0).all(axis=1) & (np.abs(sums - 1) <= _OF_PROBABILITIES)
     if not right.all():
         row = int(np.argmin(right))
-        return Misfit(row, f"{array[row].tolist()}, which are not numbers from 0 on with the sum 1")
+        return Misfit(row, f"{array[row].tolist()}, which are not non-negative numbers with the sum 1")
     return None
 
 
@@ -245,11 +256,11 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def truth(value: Any, what: str) -> bool:
-    """A value of user code that must be true or false, such as ``terminated``.
+    """Check a value from user code that must be true or false, such as ``terminated``.
 
-    :param value: a boolean, 0 or 1, or an array with one of these
-    :param what: the name of the value, for messages
-    :raises CoachError: it is another value
+    :param value: a boolean, 0 or 1, or an array with one element of these
+    :param what: the name of the value, for the error's message
+    :raises CoachError: if the value is not True, False, 0 or 1
     """
     if value is True or value is False:
         return value
@@ -262,7 +273,8 @@ def truth(value: Any, what: str) -> bool:
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """The state of one of several environments.
 
-    :param states: as ``values`` in ``row``; tuples can be a tuple with an array [N, ...] for each part
+    :param states: the states of all environments, in a form of ``values`` in ``row``; if states are tuples, also a
+        tuple with an array [N, ...] for each part
     :param number: the number of the environment
     :param count: N, the number of environments
     :param are_tuples: True if the state of one environment is a tuple
@@ -273,19 +285,19 @@ def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any
 
 
 def row(values: Any, number: int, count: int) -> Any:
-    """A row of the values for several environments.
+    """The value of one of several environments.
 
-    :param values: [N, ...], or a dict of columns, or a list with a value for each
-    :param number: the number of the row
-    :param count: N
-    :raises CoachError: ``values`` does not have N rows
+    :param values: an array [N, ...], a dict of such arrays, or a list with a value for each environment
+    :param number: the number of the environment
+    :param count: N, the number of environments
+    :raises CoachError: if ``values`` does not have N rows
     """
     if isinstance(values, Mapping):
         return {name: row(part, number, count) for name, part in values.items()}
     if not isinstance(values, (list, tuple)) and np.ndim(values) == 0:
-        if isinstance(values, (bool, np.bool_)):  # one for all, as truncated=False
+        if isinstance(values, (bool, np.bool_)):  # one value for all environments, such as truncated=False
             return values
-        raise CoachError(f"{values!r} is given for {count} environments: give one for each")
+        raise CoachError(f"{values!r} is given for {count} environments: give one value for each environment")
     if len(values) != count:
         raise CoachError(f"{len(values)} rows are given for {count} environments")
     return values[number]

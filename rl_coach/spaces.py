@@ -20,9 +20,9 @@ OVERRIDES = OverrideTable({"clips_actions": ("clip_action_to_space",)})
 
 
 class Space:
-    """A set of arrays of one shape, each element between ``low`` and ``high``.
+    """A set of arrays with the same shape. Each element lies between ``low`` and ``high``.
 
-    :param shape: an int or a tuple of ints; ``None`` or an empty one for a scalar
+    :param shape: an int or a tuple of ints; ``None`` or an empty tuple for a scalar
     :param low: a number for all elements, or an array of ``shape``
     :param high: a number for all elements, or an array of ``shape``
     """
@@ -33,7 +33,7 @@ class Space:
         self.low = self._full(-np.inf if low is None else low)
         self.high = self._full(np.inf if high is None else high)
         if np.any(self.low > self.high):
-            raise ValueError(f"the space's low {low} lies above its high {high}")
+            raise ValueError(f"the space's low {low} is above its high {high}")
 
     def _full(self, bound: Any) -> np.ndarray:
         bound = np.asarray(bound)
@@ -44,12 +44,12 @@ class Space:
 
     @property
     def num_dimensions(self) -> int:
-        """The rank: 1 for a vector."""
+        """The number of axes; 1 for a vector."""
         return len(self.shape)
 
     @property
     def num_elements(self) -> int:
-        """Number of elements of a point."""
+        """The number of elements of a value of this space."""
         return int(np.prod(self.shape))
 
     @property
@@ -59,7 +59,7 @@ class Space:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Random stream that ``sample`` draws from; created at its first use, because most spaces are never sampled."""
+        """The random generator of ``sample``. It is created at its first use, because most spaces are never sampled."""
         if self._rng is None:
             self._rng = np.random.default_rng()
         return self._rng
@@ -69,23 +69,23 @@ class Space:
         self._rng = value
 
     def seed(self, seed: Any) -> None:
-        """Restart this space's random stream from an int or a ``SeedSequence``."""
+        """Seed the random generator of ``sample``. :param seed: an int or a ``SeedSequence``"""
         self._rng = np.random.default_rng(seed)
 
     def val_matches_space_definition(self, val: Any) -> bool:
-        """True if a value has the shape and lies within the bounds."""
+        """True if a value has the shape of the space and lies within its bounds."""
         val = np.asarray(val)
         if val.dtype == object or val.shape != tuple(self.shape):
             return False
         return bool(np.all(val >= self.low) and np.all(val <= self.high))
 
     def is_point_in_space_shape(self, point: Any) -> bool:
-        """True if ``point`` is an index that lies within the shape (a pixel's position, say)."""
+        """True if ``point`` is an index that lies within the shape, such as the position of a pixel."""
         point = np.asarray(point)
         return len(point) == self.num_dimensions and bool(np.all(point >= 0) and np.all(point < self.shape))
 
     def is_valid_index(self, index: Any) -> bool:
-        """True if ``index`` addresses one element of a point of this space."""
+        """True if ``index`` is the index of one element of this space's values."""
         return self.is_point_in_space_shape(np.atleast_1d(index))
 
     def contains(self, val: Any) -> bool:
@@ -93,8 +93,8 @@ class Space:
         return self.val_matches_space_definition(val)
 
     def sample(self) -> Any:
-        """A random point. Elements with two finite bounds are uniform, without finite bounds standard normal, and with
-        one finite bound exponential from this bound."""
+        """A random value. The distribution of an element depends on its bounds: uniform with two finite bounds,
+        standard normal without finite bounds, and exponential from the bound with one finite bound."""
         shape = tuple(self.shape)
         has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
         low, high = np.where(has_low, self.low, 0.0), np.where(has_high, self.high, 0.0)
@@ -111,9 +111,9 @@ class Space:
 
 
 class RewardSpace(Space):
-    """Rewards.
+    """The space of rewards.
 
-    :param reward_success_threshold: an episode with this total reward or more is a success
+    :param reward_success_threshold: the total reward from which an episode is a success; None for no threshold
     """
 
     def __init__(
@@ -128,20 +128,21 @@ class RewardSpace(Space):
 
 
 class ObservationSpace(Space):
-    """Observations of one kind."""
+    """Base class of the spaces of observations."""
 
 
-_MOST_NUMBERS = 100_000_000  # of an observation; its bounds alone need 16 bytes for each number
+_MOST_NUMBERS = 100_000_000  # limit for an observation: the bounds alone need 16 bytes for each number
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Check that an observation of ``shape`` fits into memory, before any allocation.
+    """Check that an observation fits into memory, before memory is allocated.
 
-    :raises CoachError: the shape has more than 100 million numbers
+    :param shape: the shape of the observation
+    :raises CoachError: if the shape has more than 100 million numbers
     """
     if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
         lengths = " x ".join(str(length) for length in shape)
-        raise CoachError(f"an observation of {lengths} numbers is too large: {_MOST_NUMBERS} at most")
+        raise CoachError(f"an observation of {lengths} numbers is too large: the limit is {_MOST_NUMBERS} numbers")
 
 
 class VectorObservationSpace(ObservationSpace):
@@ -165,12 +166,12 @@ class VectorObservationSpace(ObservationSpace):
 
 
 class OneHotObservationSpace(VectorObservationSpace):
-    """Whole numbers as vectors: each number becomes a one-hot vector with an element for each of its values; the
-    vectors are concatenated.
+    """Observations of whole numbers, encoded as one vector. Each number becomes a one-hot vector with an element for
+    each possible value, and these vectors are concatenated.
 
-    :param counts: number of values of each number
+    :param counts: the number of possible values of each number
     :param starts: the smallest value of each number
-    :param raw_shape: the shape in which the numbers are given, for instance ``()`` for a single one
+    :param raw_shape: the shape of the environment's observation, such as ``()`` for a single number
     """
 
     def __init__(self, counts: np.ndarray, starts: np.ndarray, raw_shape: tuple[int, ...]):
@@ -181,9 +182,9 @@ class OneHotObservationSpace(VectorObservationSpace):
         super().__init__(int(self.counts.sum()), 0, 1)
 
     def encode(self, numbers: Any) -> np.ndarray:
-        """The vectors of numbers. The numbers must lie within their ranges.
+        """Encode numbers as vectors.
 
-        :param numbers: [..., *raw_shape] integers
+        :param numbers: [..., *raw_shape] integers within their ranges
         :return: [..., D] float32
         """
         numbers = np.asarray(numbers)
@@ -197,19 +198,20 @@ class OneHotObservationSpace(VectorObservationSpace):
         return vectors
 
     def can_encode(self, numbers: np.ndarray) -> bool:
-        """True if all of [..., *raw_shape] numbers are whole numbers within their ranges."""
+        """True if all numbers are whole numbers within their ranges. :param numbers: [..., *raw_shape]"""
         from_start = numbers.reshape(-1, len(self.counts)) - self.starts
         return bool(np.all((from_start >= 0) & (from_start < self.counts) & (from_start % 1 == 0)))
 
 
 class ActionMaskSpace(VectorObservationSpace):
-    """A mask over discrete actions, given with each observation: 1 for an allowed action, 0 for a forbidden one. A
-    forbidden action is never chosen and never bootstrapped from. A mask of only zeros has no effect.
+    """Masks of discrete actions, which the environment gives with each observation: 1 for an allowed action, 0 for a
+    forbidden action. A forbidden action is never chosen and never bootstrapped from. A mask of only zeros has no
+    effect.
 
-    :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
-        agent chooses each part by itself
-    :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
-        part after part. None if an action has no parts
+    :param num_actions: A, the number of actions. If an agent chooses each part of an action separately: [K, M], the
+        number of parts and the largest number of choices of a part
+    :param counts: the number of choices of each part of an action, if actions have parts; None otherwise. The
+        environment then gives the masks of all parts as one array [S], S = sum(counts)
     """
 
     counts: np.ndarray | None = None
@@ -219,7 +221,7 @@ class ActionMaskSpace(VectorObservationSpace):
         self.counts = None if counts is None else np.asarray(counts, int)
 
     def of_all(self) -> np.ndarray:
-        """A mask that allows all actions."""
+        """A mask that allows all actions, in the agent's form."""
         return self.encode(np.ones(self.raw_shape, np.int8))
 
     @property
@@ -228,9 +230,10 @@ class ActionMaskSpace(VectorObservationSpace):
         return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
 
     def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
-        """The reason why masks from an environment do not belong to this space; None if they belong.
+        """The reason why masks from an environment are wrong; None if they are correct.
 
-        :param leading: the axes before the axes of one mask, such as [N]
+        :param masks: the masks
+        :param leading: the lengths of the axes before the axes of one mask, such as (N,)
         """
         masks = np.asarray(masks)
         if masks.dtype.kind not in "biuf" or masks.shape != (*leading, *self.raw_shape):
@@ -244,14 +247,14 @@ class ActionMaskSpace(VectorObservationSpace):
         if self.counts is None:
             return f"{self.num_elements} actions"
         return (
-            f"parts of {', '.join(map(str, self.counts))} choices, a number for each choice, {self.raw_shape[0]} in all"
+            f"parts of {', '.join(map(str, self.counts))} choices need a number for each choice, so {self.raw_shape[0]}"
         )
 
     def encode(self, masks: Any) -> np.ndarray:
-        """Masks of the actions.
+        """Convert masks from the environment's form to the agent's form.
 
-        :param masks: [..., A]; if an action has parts, [..., S] with a number for each choice of each part
-        :return: [..., A], or [..., K, M]
+        :param masks: [..., A]; if actions have parts, [..., S] with one number for each choice of each part
+        :return: [..., A], or [..., K, M] if an agent chooses each part of an action separately
         """
         masks = np.asarray(masks)
         if self.counts is None:
@@ -268,32 +271,37 @@ class ActionMaskSpace(VectorObservationSpace):
         return combined
 
     def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
-        """The action if a mask [A] or [K, M] allows it, otherwise the first allowed action."""
+        """The action itself if the mask allows it; otherwise the first allowed action.
+
+        :param mask: [A] or [K, M]
+        :param action: the number of the action, or [K] the number of each part's choice
+        """
         if self.num_dimensions == 2:
             return np.where(np.take_along_axis(mask, action[:, None], 1)[:, 0], action, mask.argmax(axis=1))
         return action if mask[action] else int(np.argmax(mask))
 
 
 def _is_choice(counts: Any) -> np.ndarray:
-    """[K, M] bool: False beyond the choices of a part. :param counts: [K], the number of choices of each part"""
+    """[K, M] bool: True for the choices that exist. :param counts: [K], the number of choices of each part"""
     return np.arange(max(counts)) < np.asarray(counts)[:, None]
 
 
 def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
-    """The masks; a mask of only zeros is replaced by ones."""
+    """Replace each mask of only zeros by ones. :param masks: [..., A]"""
     allows_any = masks.any(axis=-1, keepdims=True)
     return masks if allows_any.all() else np.where(allows_any, masks, np.ones_like(masks))
 
 
 class TensorObservationSpace(ObservationSpace):
-    """Observations of any rank, without a special meaning."""
+    """Observations of any shape, without a special meaning of the axes."""
 
 
 class PlanarMapsObservationSpace(ObservationSpace):
-    """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
+    """Observations of several planes with the same height and width, such as the channels of an image or feature maps;
+    or of a single plane [H, W].
 
-    :param channels_axis: the axis of the planes, if there is one; -1 is the last axis
-    :ivar raw_channels_first: the environment has the planes on the first axis; they are moved to the last axis
+    :param channels_axis: the axis of the planes, if there is such an axis; -1 is the last axis
+    :ivar raw_channels_first: True if the environment has the planes on the first axis; they are moved to the last axis
     """
 
     raw_channels_first = False
@@ -303,7 +311,7 @@ class PlanarMapsObservationSpace(ObservationSpace):
         if self.num_dimensions not in (2, 3):
             raise ValueError(f"planar maps have three dimensions, or two for a single plane, not {self.num_dimensions}")
         if not -3 <= channels_axis < 3:
-            raise ValueError(f"channels_axis {channels_axis} is not one of three dimensions")
+            raise ValueError(f"channels_axis {channels_axis} is not an axis: it must be from -3 to 2")
         self.channels_axis = channels_axis
 
     @property
@@ -318,12 +326,16 @@ class PlanarMapsObservationSpace(ObservationSpace):
         return (shape[-1], *shape[:-1]) if self.raw_channels_first else shape
 
     def encode(self, observations: Any) -> np.ndarray:
-        """[..., *shape] of [..., *raw_shape]."""
+        """Move the planes to the last axis if ``raw_channels_first``.
+
+        :param observations: [..., *raw_shape]
+        :return: [..., *shape]
+        """
         return np.ascontiguousarray(np.moveaxis(observations, -3, -1)) if self.raw_channels_first else observations
 
 
 class ImageObservationSpace(PlanarMapsObservationSpace):
-    """Images of 1, 3 or 4 channels, or [H, W] without an axis of channels, with pixels from 0 to ``high``."""
+    """Images with 1, 3 or 4 channels, or [H, W] without an axis of channels. Pixels are from 0 to ``high``."""
 
     CHANNELS = (1, 3, 4)
 
@@ -354,7 +366,7 @@ class StateSpace:
 
     @property
     def action_mask_name(self) -> str | None:
-        """The name of the observation that masks actions, None without a mask."""
+        """The name of the observation that is an action mask; None without a mask."""
         names = (name for name, space in self.sub_spaces.items() if isinstance(space, ActionMaskSpace))
         return next(names, None)
 
@@ -363,14 +375,14 @@ class StateSpace:
 
 
 class ActionSpace(Space):
-    """Actions.
+    """Base class of the spaces of actions.
 
     :param descriptions: a readable name for each action, by its number or text
-    :param default_action: the action if none was chosen
-    :cvar clips_actions: False if ``clip_action_to_space`` never changes an action, so that an environment need not call
-        it; see ``clips_actions``
-    :ivar raw_form: the environment's own form of an action, see ``utilities/raw_actions.py``; None if it is the agent's
-        form
+    :param default_action: the action of a copy that waits, or of an agent that has not chosen an action
+    :cvar clips_actions: False if ``clip_action_to_space`` never changes an action, so that an environment does not call
+        it; see the function ``clips_actions``
+    :ivar raw_form: the environment's form of an action, see ``utilities/raw_actions.py``; None if environment and agent
+        use the same form
     """
 
     clips_actions = True
@@ -390,40 +402,47 @@ class ActionSpace(Space):
 
     @property
     def actions(self) -> Sequence[ActionType]:
-        """All actions, if they can be enumerated."""
+        """All actions.
+
+        :raises NotImplementedError: if the actions cannot be enumerated
+        """
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
         """A random action with its probability.
 
-        :param action_mask: [A] of 0 and 1, the discrete actions that may be drawn; None allows all
+        :param action_mask: [A], 1 for allowed and 0 for forbidden discrete actions; None allows all actions
         """
         return ActionInfo(self.sample())
 
     @property
     def for_the_level_above(self) -> ActionSpace:
-        """The space in which the agent of the level above chooses one of these actions as a directive."""
+        """The action space of the level above, if that level chooses values of this space as goals for its lower
+        level."""
         return self
 
     def clip_action_to_space(self, action: ActionType) -> ActionType:
-        """The nearest action that lies within the space."""
+        """The nearest action within the space."""
         return action
 
     def to_raw(self, action: Any) -> Any:
-        """The action in the environment's own form, which may differ."""
+        """Convert an action from the agent's form to the environment's form."""
         return action
 
     def from_raw(self, action: Any) -> Any:
-        """The action from the environment's own form; the inverse of ``to_raw``."""
+        """Convert an action from the environment's form to the agent's form; the inverse of ``to_raw``."""
         return action
 
     def encoded(self, actions: np.ndarray) -> np.ndarray:
-        """[B, A] float32, as a network reads them: one-hot of actions [B], or from -1 to 1 of actions [B, A] with
-        bounds."""
+        """Encode actions as the input of a network.
+
+        :param actions: [B] discrete or [B, A] bounded continuous actions
+        :return: [B, A] float32: one-hot vectors of discrete actions, or continuous actions scaled to [-1, 1]
+        """
         raise NotImplementedError(f"the actions of a {type(self).__name__} have no encoding")
 
     def get_description(self, action: Any) -> str:
-        """The action's name for people; the action itself if it has no name."""
+        """The readable name of an action; the action as a text if it has no name."""
         try:
             return str(self.descriptions[action])
         except (KeyError, IndexError, TypeError):
@@ -434,17 +453,18 @@ class ActionSpace(Space):
 
 
 def clips_actions(space: ActionSpace) -> bool:
-    """True if ``clip_action_to_space`` may change an action: the space says so, or overrides the method."""
+    """True if ``clip_action_to_space`` may change an action: the space's attribute ``clips_actions`` is True, or a
+    subclass overrides the method."""
     return space.clips_actions or OVERRIDES.is_replaced(space, "clips_actions")
 
 
 class BoxActionSpace(ActionSpace):
-    """Continuous actions, each element between its bounds.
+    """Continuous actions. Each element lies between its bounds.
 
-    :ivar raw_integers: only in policies of older versions, instead of ``raw_form``: the environment expects integers of
-        this dtype, such as ``"int32"``; None for floats
-    :ivar raw_is_number: only in policies of older versions: the environment expects a number, not an array with one
-        element
+    :ivar raw_integers: only in policies of older versions, which have no ``raw_form``: the dtype of the integers that
+        the environment expects, such as ``"int32"``; None for floats
+    :ivar raw_is_number: only in policies of older versions: True if the environment expects a number, not an array with
+        one element
     """
 
     raw_integers: str | None = None
@@ -483,13 +503,13 @@ class BoxActionSpace(ActionSpace):
 
     @property
     def is_raw_vector(self) -> bool:
-        """True if the environment expects the vector itself, in any float type."""
+        """True if the environment expects an action as the same vector of floats, perhaps with another float type."""
         form = self.raw_form
         return form is None or ("parts" not in form and len(form["shape"]) == 1 and form["dtype"].startswith("float"))
 
 
 class AttentionActionSpace(ActionSpace):
-    """Boxes within an image: an action is two corners, ``[lowest point, highest point]``.
+    """Actions that select a box in an image: an action is a list of two corners, ``[lowest point, highest point]``.
 
     :param forced_attention_size: the size of all boxes; None if an action chooses the size
     """
@@ -526,12 +546,11 @@ class AttentionActionSpace(ActionSpace):
 
 
 class DiscreteActionSpace(ActionSpace):
-    """The actions 0 to ``num_actions - 1``.
+    """Discrete actions with the numbers 0 to ``num_actions - 1``.
 
-    :param filtered_action_space: the original space, if a filter made these actions from it
-    :ivar raw_actions: [A, ...] the environment's action for each number; None if the number itself is the environment's
-        action
-    :ivar counts: the number of choices of each part, if the actions are combinations of parts; None if they are not
+    :param filtered_action_space: the original action space, if a filter has made these discrete actions from it
+    :ivar raw_actions: [A, ...] the environment's action for each number; None if the environment expects the number
+    :ivar counts: the number of choices of each part, if the actions are combinations of parts; None otherwise
     """
 
     raw_actions: np.ndarray | None = None
@@ -589,12 +608,13 @@ class DiscreteActionSpace(ActionSpace):
 
     def get_description(self, action: int) -> str:
         if not self.contains(action):
-            raise ValueError(f"action {action} is not one of {self.num_actions}")
+            raise ValueError(f"action {action} does not exist: actions are from 0 to {self.num_actions} - 1")
         return super().get_description(action)
 
 
 class MultiDiscreteActionSpace(ActionSpace):
-    """Several choices at once: an action is a vector with the number of the choice of each part, from 0 on.
+    """Actions with K parts: an action is a vector [K] of integers, the number of the choice of each part. Numbers begin
+    with 0.
 
     :param counts: the number of choices of each part
     """
@@ -617,19 +637,22 @@ class MultiDiscreteActionSpace(ActionSpace):
 
     @property
     def actions(self) -> list[np.ndarray]:
-        """All combinations. There may be very many."""
+        """All combinations of choices. The list may be very long."""
         return list(np.indices(tuple(self.counts)).reshape(len(self.counts), -1).T)
 
     @property
     def is_choice(self) -> np.ndarray:
-        """[K, M] bool: False beyond the choices of a part."""
+        """[K, M] bool: True for the choices of each part that exist, because a part may have fewer than M choices."""
         return _is_choice(self.counts)
 
     def sample(self) -> np.ndarray:
         return self.rng.integers(self.counts)
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
-        """:param action_mask: [K, M] of 0 and 1; None allows all"""
+        """A random action with the probabilities of each part's choices.
+
+        :param action_mask: [K, M], 1 for allowed and 0 for forbidden choices; None allows all choices
+        """
         allowed = self.is_choice if action_mask is None else (action_mask > 0) & self.is_choice
         action = (
             self.sample()
@@ -658,13 +681,14 @@ class MultiDiscreteActionSpace(ActionSpace):
 
 
 class TeamActionSpace(MultiDiscreteActionSpace):
-    """The joint actions of a team: a part of the action is the choice of a player, and all have the same choices."""
+    """The joint actions of a team. Each part of an action is the action of a player. All players have the same
+    actions."""
 
 
 class MultiSelectActionSpace(ActionSpace):
-    """Subsets of ``size`` switches; an action is a vector of zeros and ones.
+    """Actions that set ``size`` switches: an action is a vector of zeros (off) and ones (on).
 
-    :param max_simultaneous_selected_actions: number of switches that may be on together, from 1 to ``size``
+    :param max_simultaneous_selected_actions: number of switches that may be on at the same time, from 1 to ``size``
     :param allow_no_action_to_be_selected: True if all switches may be off
     """
 
@@ -693,7 +717,7 @@ class MultiSelectActionSpace(ActionSpace):
 
     @property
     def num_actions(self) -> int:
-        """Number of subsets."""
+        """The number of allowed vectors."""
         return len(self._actions)
 
     def val_matches_space_definition(self, val: Any) -> bool:
@@ -712,7 +736,7 @@ class MultiSelectActionSpace(ActionSpace):
 
 
 class CompoundActionSpace(ActionSpace):
-    """Several action spaces side by side; an action is a list with one action of each."""
+    """A combination of several action spaces. An action is a list with one action from each space."""
 
     def __init__(self, sub_spaces: list[ActionSpace]):
         super().__init__(0)
@@ -740,23 +764,24 @@ class CompoundActionSpace(ActionSpace):
 
 
 class GoalToRewardConversion:
-    """Turns the distance from a goal into a reward.
+    """Base class of conversions of the distance from a goal to a reward.
 
-    :param goal_reaching_reward: the reward for reaching the goal
+    :param goal_reaching_reward: the reward if the goal is reached
     """
 
     def __init__(self, goal_reaching_reward: float = 0):
         self.goal_reaching_reward = goal_reaching_reward
 
     def convert_distance_to_reward(self, distance: Union[float, np.ndarray]) -> tuple[float, bool]:
-        """The reward, and True if the goal is reached."""
-        raise NotImplementedError(f"{type(self).__name__} does not convert distances")
+        """The reward for a distance, and True if the goal is reached."""
+        raise NotImplementedError(f"{type(self).__name__} must define convert_distance_to_reward")
 
 
 class ReachingGoal(GoalToRewardConversion):
-    """``goal_reaching_reward`` within the threshold, ``default_reward`` outside it.
+    """A reward with two values: ``goal_reaching_reward`` if the goal is reached, otherwise ``default_reward``.
 
-    :param distance_from_goal_threshold: a number, or one for each element of the distance
+    :param distance_from_goal_threshold: the largest distance at which the goal counts as reached; one number, or a
+        number for each element of the distance
     """
 
     def __init__(
@@ -775,7 +800,10 @@ class ReachingGoal(GoalToRewardConversion):
 
 
 class InverseDistanceFromGoal(GoalToRewardConversion):
-    """Reward of one over the distance, at most ``max_reward``; the goal is reached within the threshold."""
+    """The reward 1 / distance, at most ``max_reward``.
+
+    :param distance_from_goal_threshold: the largest distance at which the goal counts as reached
+    """
 
     def __init__(self, distance_from_goal_threshold: Union[float, np.ndarray], max_reward: float = 1):
         super().__init__(goal_reaching_reward=max_reward)
@@ -788,15 +816,15 @@ class InverseDistanceFromGoal(GoalToRewardConversion):
 
 
 class GoalsSpace(VectorObservationSpace, ActionSpace):
-    """Goals: the targets of an agent, and the actions of the agent above it.
+    """The space of an agent's goals. In a hierarchy, the agent of the level above chooses the goals as its actions.
 
     :param goal_name: the name of the observation that the goal is compared with
     :param reward_type: conversion of a distance to a reward
-    :param distance_metric: one of ``DistanceMetric``, or a function of two arrays
+    :param distance_metric: a ``DistanceMetric``, or a function of two arrays
     """
 
     class DistanceMetric(Enum):
-        """Distance of two points from each other."""
+        """The kind of distance between two points."""
 
         Euclidean = 0
         Cosine = 1
@@ -818,7 +846,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         self.default_action = None
 
     def set_target_space(self, target_space: Space) -> None:
-        """Use the shape and bounds of the goals' observation space."""
+        """Set the shape and bounds of the goals. :param target_space: the space of the observation ``goal_name``"""
         VectorObservationSpace.__init__(
             self, target_space.shape, target_space.low, target_space.high,
             getattr(target_space, "measurements_names", None),
@@ -830,15 +858,15 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
 
     @property
     def for_the_level_above(self) -> ActionSpace:
-        """A box with the goals' bounds: agents of continuous actions can choose them, and the metric stays here."""
+        """A box with the goals' bounds, in which an agent of continuous actions can act."""
         return self if self.target_space is None else self._box
 
     def goal_from_state(self, state: StateType) -> np.ndarray:
-        """The goal that ``state`` has reached."""
+        """The part of a state that is compared with a goal."""
         return np.squeeze(state[self.goal_name])
 
     def distance_from_goal(self, goal: np.ndarray, state: StateType) -> Any:
-        """The distance between ``goal`` and the goal that ``state`` has reached."""
+        """The distance between a goal and the result of ``goal_from_state`` for a state."""
         reached = self.goal_from_state(state)
         if callable(self.distance_metric):
             return self.distance_metric(goal, reached)
@@ -852,19 +880,25 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         raise CoachError(f"'{self.distance_metric}' is not a GoalsSpace.DistanceMetric, nor a function")
 
     def get_reward_for_goal_and_state(self, goal: np.ndarray, state: StateType) -> tuple[float, bool]:
-        """The reward of ``state`` for ``goal``, and True if the goal is reached."""
+        """The reward of a state for a goal, and True if the goal is reached."""
         return self.reward_type.convert_distance_to_reward(self.distance_from_goal(goal, state))
 
 
 class AgentSelection(DiscreteActionSpace):
-    """The choice of one of several agents."""
+    """Actions that select one of several agents."""
 
     def __init__(self, num_agents: int):
         super().__init__(num_agents)
 
 
 class SpacesDefinition:
-    """The spaces of an agent's environment."""
+    """The spaces of an agent: observations, goal, actions and rewards.
+
+    :param state: the observations
+    :param goal: the goal; None without a goal
+    :param action: the actions
+    :param reward: the rewards
+    """
 
     def __init__(self, state: StateSpace, goal: ObservationSpace | None, action: ActionSpace, reward: RewardSpace):
         self.state = state
@@ -874,16 +908,23 @@ class SpacesDefinition:
         self.action_mask_name = state.action_mask_name
 
     def action_mask(self, observations: Mapping[str, Any]) -> np.ndarray | None:
-        """[A] of 0 and 1: the actions that a state's observations allow; None if all are allowed."""
+        """The mask of a state, [A] of 0 and 1; None if the environment has no masks.
+
+        :param observations: the state's observations by name
+        """
         return None if self.action_mask_name is None else np.asarray(observations[self.action_mask_name])
 
     def fits(self, owner: str) -> dict[str, str]:
-        """The spaces of observations and actions as texts by name. :param owner: the level, or the player at a level"""
+        """Descriptions of the spaces of observations and actions, by name. A checkpoint fits only if they are equal.
+
+        :param owner: the name of the level, or of the level and the player
+        """
         states = {f"observation space {owner}/{name}": repr(space) for name, space in self.state.sub_spaces.items()}
         return {**states, f"action space {owner}": repr(self.action)}
 
     def difference_from(self, other: SpacesDefinition) -> str:
-        """The first difference from other spaces, for a message; empty if they are equal. Rewards do not count."""
+        """The first difference from other spaces, for a message; empty if there is no difference. Spaces of rewards are
+        not compared."""
         names = [sorted(spaces.state.sub_spaces) for spaces in (self, other)]
         if names[0] != names[1]:
             return f"the observations {names[0]} and {names[1]}"
@@ -900,7 +941,7 @@ class SpacesDefinition:
 
 
 _OF_PEOPLE = ("_rng", "descriptions", "default_action")
-"""Attributes of a space that do not say which values it has."""
+"""Attributes of a space that do not change the set of its values."""
 
 
 def _are_equal(one: Any, other: Any) -> bool:

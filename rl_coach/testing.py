@@ -27,20 +27,19 @@ class ComponentTest:
 
     ``ComponentTest(Dense(1), 2).set_weights([[[1], [2]], [3]]).test(("outputs", [[10, 20]]), [[53]])``
 
-    Layers and parameters of embedders, middlewares, heads and whole networks have the methods of ``BuiltNetwork``. An
-    update rule has the methods of ``BuiltRule``. Filters and memories have their own methods.
+    A test can call these methods: for layers, embedders, middlewares, heads and whole networks the methods of
+    ``BuiltNetwork``; for an update rule the methods of ``BuiltRule``; for filters and memories their own methods.
 
-    :param component: the part, or its parameters; a rule is ``(ops, networks, batch) -> Update``
-    :param observation_space: space of the input: a size, or a space; for a head the space of its features
-    :param action_space: space of actions for a head or a rule; None for two choices
+    :param component: the part, or its parameters; an update rule is a function ``(ops, networks, batch) -> Update``
+    :param observation_space: space of the input, or the size of an input vector; for a head the space of its features
+    :param action_space: space of actions for a head or an update rule; None for two discrete actions
     :param networks: networks of an update rule, by name
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None for the framework of the process
     :param seed: seed of the initial weights
-    :param input_spaces: for a component of ``rl_coach.own_loop.rlgraph``, the spaces of its methods' arguments, by
-        name; ``action_space`` is then a space of RLgraph
-    :param build_kwargs: build arguments of a component of RLgraph; they have no effect, because the component has its
-        own optimizers
-    :raises CoachError: the framework is not installed, or the part does not fit
+    :param input_spaces: only for a component of ``rl_coach.own_loop.rlgraph``: the spaces of the arguments of its
+        methods, by name. ``action_space`` is then a space of RLgraph
+    :param build_kwargs: no effect; for programs written for RLgraph
+    :raises CoachError: if the framework is not installed, or the part does not fit
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class ComponentTest:
         return self
 
     def read_variable_values(self, variables: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-        """The variables of a component of RLgraph's. :param variables: names, such as a ``variable_registry``"""
+        """The variables of a component of RLgraph. :param variables: names of variables; None for all variables"""
         found = self.component.variables()
         return found if variables is None else {name: found[name] for name in variables}
 
@@ -93,18 +92,18 @@ class ComponentTest:
         expected_outputs: Any = None,
         decimals: int | None = None,
     ) -> Any:
-        """Call a method, and compare its result.
+        """Call a method of the part, and compare its result with expected numbers.
 
-        :param call: the method's name, or its name and arguments. For a component of RLgraph, its argument or a list of
-            arguments; the indices of results that RLgraph would return may follow, and are ignored
-        :param expected: numbers, or lists and dictionaries of numbers. Entries of a result that are not expected are
-            ignored. None compares nothing
+        :param call: the method's name, or a tuple of its name and its arguments. For a component of RLgraph, a tuple of
+            the name and the argument or the list of arguments; further elements are ignored
+        :param expected: numbers, or lists and dictionaries of numbers. Dictionary entries of the result that are not
+            expected are ignored. None compares nothing
         :param tolerance: the largest allowed difference of a number
-        :param expected_outputs: RLgraph's name of ``expected``
-        :param decimals: number of compared digits after the point; for large numbers the precision of 32 bits
+        :param expected_outputs: another name of ``expected``, as in RLgraph
+        :param decimals: number of compared digits after the decimal point; it replaces ``tolerance``
         :return: the method's result
-        :raises AssertionError: the result differs
-        :raises CoachError: the method does not exist
+        :raises AssertionError: if the result differs
+        :raises CoachError: if the method does not exist
         """
         name, *arguments = (call,) if isinstance(call, str) else tuple(call)
         if self._is_rlgraph:
@@ -136,7 +135,7 @@ def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
         assert np.shape(found) == np.shape(expected), (
             f"{where} has the shape {np.shape(found)}, not {np.shape(expected)}"
         )
-        digits = 4 * float(np.finfo(np.float32).eps)  # of large numbers
+        digits = 4 * float(np.finfo(np.float32).eps)  # relative tolerance, for large numbers
         np.testing.assert_allclose(found, expected, rtol=digits, atol=tolerance, err_msg=where)
 
 
@@ -146,7 +145,7 @@ class BuiltRule:
     :param rule: the rule
     :param networks: the networks by name
     :param spaces: the spaces of observations and actions
-    :param framework: a name
+    :param framework: the framework's name
     :param seed: seed of the initial weights
     """
 
@@ -168,11 +167,11 @@ class BuiltRule:
         self._learner = chosen.make_learner(step, states, tuple(states))
 
     def update(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Make an update.
+        """Make one update.
 
-        :param columns: ``states/observation`` [B, ...], ``next_states/observation``, ``actions``, ``rewards``,
-            ``discounts``, and ``weights`` [B], default 1; ``extra/name`` as the rule needs them
-        :return: ``losses`` and ``signals`` by name, and ``errors`` [B] or None
+        :param columns: arrays with B rows by name: ``states/observation``, ``next_states/observation``, ``actions``,
+            ``rewards``, ``discounts``, and ``weights`` (default 1). A rule may need more arrays, named ``extra/name``
+        :return: a dict with ``losses`` and ``signals``, each by name, and ``errors`` [B] or None
         """
         given = {name: np.asarray(column) for name, column in columns.items()}
         floats = {n: c.astype(np.float32) if c.dtype.kind == "f" else c for n, c in given.items()}
@@ -189,7 +188,7 @@ class BuiltRule:
         return {name: network.get_weights() for name, network in self.networks.items()}
 
     def set_weights(self, weights: Mapping[str, Sequence[Any]]) -> None:
-        """Replace the weights of networks, and of their targets."""
+        """Replace the weights of networks and of their target networks. :param weights: the weights by network"""
         for name, arrays in weights.items():
             self.networks[name].set_weights(arrays)
             if "target_weights" in self.networks[name].state.groups():

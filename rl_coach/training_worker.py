@@ -28,12 +28,12 @@ from rl_coach.utils import CoachError
 
 
 class TrainerLauncher(CoachLauncher):
-    """The launcher of a trainer: it starts a run in which other processes act.
+    """The launcher of the trainer in a distributed run.
 
-    :param order: the run's order
+    :param order: the settings of the distributed run, which all its processes read
     """
 
-    distributes = False  # this process is a part of a distributed run itself
+    distributes = False  # this process is a part of a distributed run already
 
     def __init__(self, order: RunOrder):
         self._order = order
@@ -58,7 +58,7 @@ class TrainerLauncher(CoachLauncher):
         super().launch(self._order.arguments)
 
     def run_graph_manager(self, graph_manager: Any, args: argparse.Namespace) -> None:
-        # set the flags only now, for the run's record; earlier the launcher would distribute the run again
+        # The run's record must contain these flags. Set before, they would make the launcher distribute the run again.
         args.distributed_coach, args.num_workers = True, self._order.num_workers
         args.distributed_coach_config_path = self._order.config_path
         super().run_graph_manager(graph_manager, args)
@@ -81,7 +81,10 @@ class TrainerLauncher(CoachLauncher):
 def _workers_of(
     graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
 ) -> Iterator[None]:
-    """Connect workers to a graph inside the context. :param graph_manager: created in the role of a trainer"""
+    """A context in which a graph receives the experience of rollout workers.
+
+    :param graph_manager: a graph manager that was created in the role of a trainer
+    """
     ledgers = graph_manager.level_managers[0].ledgers
     links = {stream: TrainerLink(connection, run, ledger, stream) for stream, ledger in ledgers.items()}
     workers = Workers(graph_manager, links, store, exchange)
@@ -104,12 +107,12 @@ def training_worker(
 ) -> None:
     """Learn from the experience of rollout workers until the end of the schedule.
 
-    :param graph_manager: the preset's graph manager, not created yet; the agent's memory has ``memory_backend_params``
-        with the address of Redis
-    :param task_parameters: the task
+    :param graph_manager: the preset's graph manager, before ``create_graph``; the parameters of the agent's memory have
+        ``memory_backend_params`` with the address of Redis
+    :param task_parameters: the settings of this process
     :param data_store: the data store for policies
-    :param is_multi_node_test: stop when the evaluation reaches its goal
-    :param num_workers: number of workers that share the needed steps
+    :param is_multi_node_test: True ends the run when the stop condition is met
+    :param num_workers: number of workers
     """
     backend = next(iter(graph_manager.parameters_by_stream.values())).memory.memory_backend_params
     task_parameters.role = TaskRole.TRAINING
@@ -144,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :return: the exit code, as ``coach`` returns it
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
-    parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
+    parser.add_argument("--order", required=True, metavar="FILE", help="the JSON file with the run's settings")
     with stop_signals.listening():
         signal.signal(ORPHANED, _end_once)
         drop_lost_output()

@@ -1,4 +1,4 @@
-"""Coach's import path of small tools. The tools are defined in ``rl_coach.utilities``."""
+"""Small tools under the import path of Intel's Coach. The tools are defined in ``rl_coach.utilities``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A level with an agent that acts in several copies of one environment at once."""
+"""A level with one agent that acts in several copies of its environment at the same time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from rl_coach.utils import CoachError
 
 @dataclass
 class VectorEpisode:
-    """The saved episodes of a level in several environments.
+    """The saved episodes of a level with several copies of an environment.
 
-    :param agent: the agent's saved episodes, by environment
-    :param due: environments that must begin an episode next, and True for a forced reset
+    :param agent: the agent's saved episode in each copy
+    :param due: the copies that must begin an episode next, by index; the value True also resets a simulator that could
+        continue its episode
     """
 
     agent: list[Any]
@@ -35,21 +36,25 @@ plain_data.register(VectorEpisode)
 
 
 class VectorLevelManager(LevelManager):
-    """Steps all copies of an environment together; the agent has an episode in each of them.
+    """Steps all copies of an environment together. The agent has an episode in each copy.
 
-    The agent's networks choose all actions in one call. Episodes begin and end separately in each copy, and are
-    completed when they end. Evaluation runs in one environment, as on any level.
+    The agent's networks choose the actions for all copies in one call. Episodes begin and end separately in each copy.
+    Evaluation runs in a single separate environment, as in other levels.
 
-    :param environment: an ``EnvironmentCopies``
+    :param name: the level's name
+    :param agents: the agent
+    :param environment: the copies, such as ``EnvironmentCopies``
+    :param settings: further parameters of ``LevelManager``
 
-    :ivar due: copies that must begin an episode next, and True for a forced reset (see ``reset_environment``)
+    :ivar due: the copies that must begin an episode next, by index; the value True also resets a simulator that could
+        continue its episode (see ``reset_environment``)
     """
 
     agent: Agent
     trains_in_one_episode = False
 
     def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
-        # the base class's steps in one environment serve only evaluation here
+        # the base class is used only for evaluation, in one environment
         super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)
         self._copies = environment
         if self.steps_limit.num_steps > 1 or not isinstance(self.agent, Agent):
@@ -72,7 +77,7 @@ class VectorLevelManager(LevelManager):
     def step(self, action: Any) -> EnvResponse:
         """Act once in each copy.
 
-        :return: the answer of the last copy
+        :return: the response of the last copy
         """
         if self.has_one_episode:
             return super().step(action)
@@ -90,15 +95,15 @@ class VectorLevelManager(LevelManager):
         return responses[indices[-1]]
 
     def _acting(self) -> list[int]:
-        """The copies that act in the next step. The others wait: a simulator that begins an episode in a separate step
-        ignores their actions there."""
+        """The copies that act in the next step. The other copies wait, because some simulators need a separate step to
+        begin an episode, and ignore the action in this step."""
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
 
     @cached_property
     def _acts_in_columns(self) -> bool:
-        """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so. Decided at
-        the first step, because an override may be set on the instance."""
+        """True if the agent acts in all copies in one pass. If only a user's override prevents this, warn of it. The
+        value is computed at the first step, because a method may be overridden on the instance."""
         if why_not_in_columns(self.agent) is not None:
             return False
         if (override := override_that_keeps_off(self.agent)) is None:
@@ -131,10 +136,13 @@ class VectorLevelManager(LevelManager):
             self.due |= dict.fromkeys(ended, False)
             self.ended_rewards += actors.total_rewards[ended].tolist()
 
-    # A step in two halves, in some of the copies: the answers of the other copies may come later.
+    # A step in two halves, in some of the copies: the responses of the other copies may arrive later.
 
     def look_in(self, indices: Iterable[int]) -> None:
-        """Begin an episode in copies with an ended episode, and show the agent its first state."""
+        """Begin an episode in the copies with an ended episode, and pass its first state to the agent.
+
+        :param indices: the copies to check
+        """
         forced = {index: self.due.pop(index) for index in indices if index in self.due}
         if not forced:
             return
@@ -149,9 +157,9 @@ class VectorLevelManager(LevelManager):
                 self.agent.observe(response)
 
     def choose_in(self, indices: Iterable[int]) -> dict[int, ActionInfo]:
-        """Return the agent's action in each of the copies, by index; the networks are called once for all of them.
+        """Return the agent's action in each of the given copies, by index. The networks choose all actions in one call.
 
-        :param indices: copies with an episode in progress (``look_in``), and with an answer to their last action
+        :param indices: copies with an episode in progress (see ``look_in``) that have responded to their last action
         """
         indices = list(indices)
         if self._acts_in_columns and len(indices) == self._parallel.count:
@@ -165,9 +173,9 @@ class VectorLevelManager(LevelManager):
         return cast(dict[int, ActionInfo], chosen)
 
     def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:
-        """Give the copies' answers to the agent.
+        """Pass the responses of copies to the agent.
 
-        :param responses: the answers, by the copy's index
+        :param responses: the responses, by the copy's index
         """
         if self._parallel.are_in_columns and len(responses) == self._parallel.count:
             self._take_in_columns(StepColumns.of([responses[index] for index in range(len(responses))]))

@@ -192,7 +192,7 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-et", "rl_coach.no_module:Class"], "no module 'rl_coach.no_module'"),
         (["-p", "recorder.py", "-et", "rl_coach.environments.gym_environment:Atar"], "did you mean 'Atari'"),
         (["-p", "recorder.py", "-crd", "nowhere"], "no checkpoint at 'nowhere'"),
-        (["-p", "recorder.py", "-crd", ".", "-crf", "recorder.py"], "give one of them"),
+        (["-p", "recorder.py", "-crd", ".", "-crf", "recorder.py"], "give only one of them"),
         (["-p", "recorder.py", "-ep", "recorder.py"], "cannot be written"),
         (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
@@ -249,14 +249,14 @@ def test_bad_keywords_raise():
 
 @pytest.mark.parametrize("seeds", [3, "0-2", [0, 1], 0])
 def test_several_seeds_are_of_the_command(seeds):
-    with pytest.raises(CoachError, match=r"^seeds=.*: only the coach command can run several seeds.*seed=.*each$"):
+    with pytest.raises(CoachError, match=r"^seeds=.*: CoachInterface starts only one run.*seed=.*each seed$"):
         CoachInterface(preset="recorder.py", seeds=seeds)
     assert not os.path.exists("experiments")
 
 
 def test_several_seeds_are_gone_on_with_by_the_command(tmp_path):
     (tmp_path / "runs.json").write_text('{"runs": []}')
-    with pytest.raises(CoachError, match=r"^resume='.*': only the coach command can run several seeds"):
+    with pytest.raises(CoachError, match=r"^resume='.*': CoachInterface starts only one run"):
         CoachInterface(resume=str(tmp_path))
 
 

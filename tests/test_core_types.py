@@ -118,7 +118,7 @@ class TestEnvResponseAndTransition:
 
     def test_the_return_is_known_once_the_episode_has_ended(self):
         row = transition()
-        with pytest.raises(ValueError, match="only once the episode has ended"):
+        with pytest.raises(ValueError, match="only after the end of the episode"):
             str(row.n_step_discounted_rewards)
         row.n_step_discounted_rewards = 3.0
         assert row.n_step_discounted_rewards == 3.0
@@ -299,7 +299,7 @@ class TestEpisode:
         made.update_discounted_rewards()
         assert made.get_transitions_attribute("n_step_discounted_rewards") == [2 + 0.25 * 200, 4, 4]
         del made.transitions[2].info["max_action_value"]
-        with pytest.raises(CoachError, match="chosen without asking a network: set info"):
+        with pytest.raises(CoachError, match="no network chose the action: set info"):
             made.update_discounted_rewards()
 
     def test_n_step_transitions_reach_to_the_last_step_summed(self):

@@ -91,7 +91,7 @@ def test_the_upper_agent_acts_in_the_directives_of_the_lower():
     assert bottom.get_random_action() in range(4)
     assert isinstance(bottom.get_random_action_with_info(), ActionInfo)
     assert top.real_environment is bottom.real_environment
-    with pytest.raises(CoachError, match="level 'top' takes no directives"):
+    with pytest.raises(CoachError, match="level 'top' cannot receive goals"):
         top.get_random_action()
 
 

@@ -180,7 +180,7 @@ def test_the_next_values_are_those_of_single_steps(make):
 
 
 def test_a_schedule_without_values_says_so():
-    with pytest.raises(NotImplementedError, match="Schedule does not say its value"):
+    with pytest.raises(NotImplementedError, match="Schedule must define value_at"):
         Schedule(1).step()
 
 

@@ -39,19 +39,19 @@ def test_rows_of_a_space_have_no_misfit(space, rows):
 @pytest.mark.parametrize(
     "space, rows, row, text",
     [
-        (TWO, [0, 1, 5, 7], 2, "5, and the action space has the whole numbers 0 to 1"),
+        (TWO, [0, 1, 5, 7], 2, "5, but the action space has the whole numbers 0 to 1"),
         (TWO, [1, -1], 1, "-1,"),
         (TWO, [0.5], 0, "0.5,"),
         (TWO, [0, np.nan], 1, "nan,"),
         (TWO, [[0, 1]], None, "of the shape 2,"),
-        (TWO, ["left"], None, "no array of numbers"),
-        (BOX, [[0, 0], [0, 9]], 1, "element 1 is 9, and the action space has numbers from -1 to [1, 3] of the shape 2"),
+        (TWO, ["left"], None, "not an array of numbers"),
+        (BOX, [[0, 0], [0, 9]], 1, "element 1 is 9, but the action space has numbers from -1 to [1, 3] of the shape 2"),
         (BOX, [0.5], None, "the columns action_0, action_1"),
         (BoxActionSpace((2, 3), -1, 1), np.full((1, 2, 3), 2), 0, "element 0 is 2"),
         (MultiSelectActionSpace(3, 1), [[0, 0, 0], [1, 1, 0]], 1, "4 vectors of 3 zeros and ones"),
         (ActionMaskSpace(2), [[0, 1], [0, -3.5]], 1, "a mask has 2 zeros and ones"),
         (VectorObservationSpace(2), [[1, np.inf]], 0, "element 1 is inf"),
-        (VectorObservationSpace(2), [[1, 2, 3]], None, "the shape 3, and the observation space has finite numbers"),
+        (VectorObservationSpace(2), [[1, 2, 3]], None, "the shape 3, but the observation space has finite numbers"),
         (CompoundActionSpace([TWO, TWO]), [[0, 1], [0, 2]], 1, "[0, 2]"),
     ],
 )
@@ -61,7 +61,7 @@ def test_the_first_row_that_is_no_value_is_found(space, rows, row, text):
 
 
 def test_the_message_names_row_and_value():
-    with pytest.raises(CoachError, match=r"'a\.csv', step 8: the action is 3, and the action space has"):
+    with pytest.raises(CoachError, match=r"'a\.csv', step 8: the action is 3, but the action space has"):
         require_values(TWO, [0, 3], "action", "'a.csv'", first=7)
 
 

@@ -82,7 +82,7 @@ class TestSpace:
         space = Space(2, low=np.array([0, 1]), high=3)
         assert space.low.tolist() == [0, 1] and space.high.tolist() == [3, 3]
         assert Space(2, None, None).low.tolist() == [-np.inf] * 2
-        with pytest.raises(ValueError, match="low 2 lies above its high 1"):
+        with pytest.raises(ValueError, match="low 2 is above its high 1"):
             Space(2, 2, 1)
         with pytest.raises(ValueError, match=r"a bound of shape \(3,\) does not fit a space of shape \(2,\)"):
             Space(2, np.zeros(3), 1)
@@ -125,7 +125,7 @@ class TestObservationSpaces:
         assert PlanarMapsObservationSpace((84, 84), 0, 1).channels == 1
         with pytest.raises(ValueError, match="three dimensions, or two for a single plane, not 4"):
             PlanarMapsObservationSpace((84, 84, 4, 4), 0, 1)
-        with pytest.raises(ValueError, match="channels_axis 3 is not one of three dimensions"):
+        with pytest.raises(ValueError, match="channels_axis 3 is not an axis"):
             PlanarMapsObservationSpace((84, 84, 4), 0, 1, 3)
 
     def test_images(self):
@@ -158,7 +158,7 @@ class TestDiscrete:
         space = DiscreteActionSpace(3, descriptions=["left", "right"])
         assert space.actions == [0, 1, 2] and space.default_action == 0
         assert space.get_description(1) == "right" and space.get_description(2) == "2"
-        with pytest.raises(ValueError, match="action 3 is not one of 3"):
+        with pytest.raises(ValueError, match="action 3 does not exist"):
             space.get_description(3)
         assert DiscreteActionSpace(2, {0: "jump"}).get_description(0) == "jump"
 

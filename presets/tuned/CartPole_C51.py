@@ -27,7 +27,7 @@ agent_params.algorithm.num_consecutive_training_steps = 128
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(10)
 agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.04, 8_000)
 agent_params.exploration.evaluation_epsilon = 0.0
-agent_params.algorithm.v_min, agent_params.algorithm.v_max = 0.0, 100.0  # the return of rewards of 1 without an end
+agent_params.algorithm.v_min, agent_params.algorithm.v_max = 0.0, 100.0  # 100 is the return of an endless episode
 
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v1")

@@ -26,7 +26,7 @@ network.input_embedders_parameters["observation"].scheme = [Dense(64)]
 network.middleware_parameters = LSTMMiddlewareParameters(scheme=MiddlewareScheme.Empty, number_of_lstm_cells=64)
 network.middleware_parameters.sequence_length = 32
 as_ppo(network, learning_rate=LinearSchedule(0.001, 0.0, 400), batch_size=256)
-network.middleware_parameters.initial_weights = "kaiming_uniform"  # PyTorch's, as the libraries leave an LSTM's alone
+network.middleware_parameters.initial_weights = "kaiming_uniform"  # PyTorch's default, as in the libraries
 
 # Agent: the algorithm
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8 * 32)

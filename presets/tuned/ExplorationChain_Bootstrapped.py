@@ -1,4 +1,4 @@
-"""Bootstrapped DQN walks along a chain with a reward at the far end; only deep exploration finds it."""
+"""Bootstrapped DQN walks along a chain with a reward at the far end. Only deep exploration finds the reward."""
 
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

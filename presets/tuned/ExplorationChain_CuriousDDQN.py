@@ -1,4 +1,4 @@
-"""Double DQN walks along a chain with a reward at the far end. It finds the reward by curiosity.
+"""Double DQN walks along a chain with a reward at the far end. Curiosity helps it to find the reward.
 
 The other settings equal ``tuned/ExplorationChain_DDQN``, but random actions become rare after 200 episodes.
 """

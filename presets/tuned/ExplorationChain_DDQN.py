@@ -1,4 +1,4 @@
-"""Double DQN walks along a chain with a reward at the far end, by random actions: for comparison."""
+"""Double DQN walks along a chain with a reward at the far end. Exploration by random actions, for comparison."""
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

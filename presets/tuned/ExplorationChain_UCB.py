@@ -1,4 +1,5 @@
-"""An ensemble of Q heads walks along a chain with a reward at the far end, by upper confidence bounds."""
+"""An ensemble of Q heads walks along a chain with a reward at the far end. It chooses actions by upper
+confidence bounds."""
 
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

@@ -1,4 +1,4 @@
-"""SAC makes a half cheetah run, for a million steps: the settings of Haarnoja et al. 2018b, appendix D."""
+"""SAC makes a half cheetah run in a million steps, with the settings of Haarnoja et al. 2018b, appendix D."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.environments.gym_environment import GymVectorEnvironment

@@ -1,4 +1,4 @@
-"""PPO makes a leg hop: the settings of Schulman et al. 2017, table 3, with normalised observations."""
+"""PPO makes a leg hop, with the settings of Schulman et al. 2017, table 3, and normalised observations."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

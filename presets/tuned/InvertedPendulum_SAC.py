@@ -1,4 +1,4 @@
-"""Soft actor-critic balances a pendulum on a cart: the settings of Haarnoja et al. 2018b, table 1."""
+"""Soft actor-critic balances a pendulum on a cart, with the settings of Haarnoja et al. 2018b, table 1."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

@@ -1,4 +1,4 @@
-"""TRPO balances a pole on a cart that is pushed with any force: rl-baselines3-zoo's settings for MuJoCo."""
+"""TRPO balances a pole on a cart by continuous forces, with rl-baselines3-zoo's settings for MuJoCo."""
 
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

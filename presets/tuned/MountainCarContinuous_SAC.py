@@ -1,4 +1,4 @@
-"""Soft actor-critic drives an underpowered car up a mountain, exploring by smooth noise of the state."""
+"""Soft actor-critic drives an underpowered car up a mountain. It explores by state-dependent noise."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps

@@ -1,4 +1,4 @@
-"""DrQ-v2 swings up a pendulum that it sees as three pictures of 40 x 40 pixels; each action is held for two steps."""
+"""DrQ-v2 swings up a pendulum. It sees three pictures of 40 x 40 pixels. Each action lasts for two steps."""
 
 from rl_coach.agents.drq_agent import DrQv2AgentParameters, trunk
 from rl_coach.architectures.layers import Conv2d, Dense, Detached
@@ -20,7 +20,7 @@ schedule_params.improve_steps = EnvironmentSteps(15_000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1_500)
 schedule_params.evaluation_steps = EnvironmentEpisodes(5)
 
-# Agent: smaller layers and batches than the paper's, for a CPU
+# Agent. Layers and batches are smaller than in the paper, for a CPU
 agent_params = DrQv2AgentParameters()
 encoder = [Conv2d(16, 3, 2), Conv2d(16, 3, 2), Conv2d(16, 3, 1)]
 critic, actor = agent_params.network_wrappers["critic"], agent_params.network_wrappers["actor"]

@@ -1,4 +1,4 @@
-"""CrossQ swings up a pendulum: batch normalisation over both batches, no target networks.
+"""CrossQ swings up a pendulum, with batch normalisation over both batches and without target networks.
 
 The correction of batch renormalisation begins after 100,000 training passes, as in the code of CrossQ's authors. This
 run ends before, after 20,000 steps with one update each, so it learns with plain batch normalisation.

@@ -17,7 +17,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 # Agent
 agent_params = DDPGAgentParameters()
 as_deterministic_policy(agent_params, replay_size=200_000)
-agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # as the network says
+agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # the initial weights of the network
 agent_params.algorithm.discount = 0.98
 
 # Environment

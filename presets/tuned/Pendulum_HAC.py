@@ -1,4 +1,4 @@
-"""Hierarchical actor-critic swings up a pendulum and stops it there: a level that sets subgoals above one that acts."""
+"""Hierarchical actor-critic swings up a pendulum and stops it there. One level sets subgoals, the other level acts."""
 
 import numpy as np
 
@@ -25,17 +25,17 @@ from rl_coach.spaces import GoalsSpace, ReachingGoal
 
 time_limit = 1000
 steps_for_a_subgoal = 30
-thresholds = np.array([0.075, 0.75])  # of the angle in radians and of its velocity
+thresholds = np.array([0.075, 0.75])  # of the angle (in radians) and the velocity
 
 
 def distance(goal: np.ndarray, state: np.ndarray) -> np.ndarray:
-    """The distances of an angle and a velocity from a goal's. An angle takes the shorter way around."""
+    """The distances of an angle and a velocity from those of a goal. For angles, it is the shorter way around."""
     angle, velocity = np.moveaxis(np.abs(np.asarray(goal) - np.asarray(state)), -1, 0)
     return np.stack([np.minimum(angle, 2 * np.pi - angle), velocity], axis=-1)
 
 
 def goals_within(distances: np.ndarray) -> GoalsSpace:
-    """Goals that are reached within these distances."""
+    """Goals that are reached if no distance is larger than in ``distances``."""
     reward = ReachingGoal(distances, goal_reaching_reward=0, default_reward=-1)
     return GoalsSpace("achieved_goal", reward, distance)
 
@@ -51,7 +51,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
 
 def set_level(agent: AgentParameters, noise: float, updates: int) -> None:
-    """The settings that both levels share.
+    """Set the settings that both levels share.
 
     :param noise: the standard deviation of exploration, as a share of the range
     :param updates: updates in the whole run. The learning rate falls over these updates; with a constant one, the agent

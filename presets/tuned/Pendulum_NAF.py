@@ -22,14 +22,14 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 agent_params = NAFAgentParameters()
 two_layers(agent_params.network_wrappers["main"], (256, 256))
 as_pytorch(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.001, 0, 20_000), batch_size=256)
-agent_params.network_wrappers["main"].heads_parameters[0].diagonal_bounds = (0.1, 10)  # L must not fall to 0
+agent_params.network_wrappers["main"].heads_parameters[0].diagonal_bounds = (0.1, 10)  # keeps L away from 0
 agent_params.memory = ExperienceReplayParameters()
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 200_000)
 agent_params.algorithm.discount = 0.98
 agent_params.algorithm.num_consecutive_training_steps = 1
 agent_params.algorithm.rate_for_copying_weights_to_target = 0.005
 agent_params.exploration = AdditiveNoiseParameters()
-agent_params.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
+agent_params.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 if actions are from -1 to 1
 agent_params.exploration.evaluation_noise = 0.0
 
 # Environment

@@ -1,5 +1,5 @@
-"""Soft actor-critic with SimbaV2's networks swings up a pendulum: weights and features on spheres, distributions of
-returns, scaled rewards. The networks are a quarter as wide as the paper's, with a block each."""
+"""Soft actor-critic with SimbaV2's networks swings up a pendulum. Weights and features are on spheres, critics predict
+distributions of returns, and rewards are scaled. The networks are a quarter as wide as in the paper, with one block."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Wolpertinger swings up a pendulum with 51 torques, by the target of the paper."""
+"""Wolpertinger swings up a pendulum with 51 possible torques. It uses the target of the paper."""
 
 from collections import OrderedDict
 
@@ -21,7 +21,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 # Agent
 agent_params = WolpertingerAgentParameters()
 as_deterministic_policy(agent_params, replay_size=200_000)
-agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # as the network says
+agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # the initial weights of the network
 agent_params.algorithm.discount = 0.98
 agent_params.algorithm.k = 5
 agent_params.algorithm.use_full_policy_in_target = True

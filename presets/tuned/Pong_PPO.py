@@ -1,4 +1,4 @@
-"""PPO plays Pong, for 5.2 million frames."""
+"""PPO learns Pong in 5.2 million frames."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.architectures.layers import Dense
@@ -8,7 +8,7 @@ from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.presets.tuned._networks import as_ppo
 
-# Schedule: a step is four frames
+# Schedule. A step is four frames
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(0)
 schedule_params.improve_steps = EnvironmentSteps(1280 * 1024)

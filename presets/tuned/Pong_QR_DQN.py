@@ -1,4 +1,4 @@
-"""Quantile regression DQN with 3-step returns plays Pong, for 3.2 million frames."""
+"""Quantile regression DQN with 3-step returns learns Pong in 3.2 million frames."""
 
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.architectures.layers import Dense
@@ -9,7 +9,7 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import LinearSchedule
 
-# Schedule: a step is four frames
+# Schedule. A step is four frames
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(20_000)
 schedule_params.improve_steps = EnvironmentSteps(780_000)

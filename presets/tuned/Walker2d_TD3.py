@@ -1,4 +1,4 @@
-"""TD3 makes two legs walk, for a million steps: the settings of Fujimoto et al. 2018, with rl-zoo's networks."""
+"""TD3 makes two legs walk in a million steps, with the settings of Fujimoto et al. 2018 and rl-zoo's networks."""
 
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.environments.gym_environment import GymVectorEnvironment

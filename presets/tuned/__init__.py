@@ -1,1 +1,1 @@
-"""Today's best known settings, by algorithm and environment: from rl-baselines3-zoo or found by this project."""
+"""The best known settings for each algorithm and environment, from rl-baselines3-zoo or found by this project."""

@@ -1,5 +1,5 @@
-"""Settings that tuned presets share: the networks, replay and noise of the libraries that the settings were found with,
-and the settings of all MuJoCo presets.
+"""Settings that several tuned presets use: the networks, replay buffers and noise of the libraries in which the
+settings were found, and the settings of all MuJoCo presets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rl_coach.schedules import ConstantSchedule
 
 
 def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
-    """Give each observation's embedder and the middleware its own layer."""
+    """Make a network of two layers: one in the embedder of each observation, one in the middleware."""
     for embedder in network.input_embedders_parameters.values():
         embedder.scheme, embedder.activation_function = [Dense(units[0])], activation
     network.middleware_parameters.scheme = [Dense(units[1])]
@@ -30,28 +30,28 @@ def two_layers(network: NetworkParameters, units: tuple[int, int], activation: s
 
 
 def as_pytorch(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
-    """Adam and initial weights as PyTorch has them."""
+    """Use PyTorch's defaults for Adam and the initial weights."""
     network.learning_rate, network.batch_size = learning_rate, batch_size
     network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-8
     network.initial_weights = "kaiming_uniform"
 
 
 def as_dqn(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
-    """Two layers of 256 units, Huber's loss, gradients of norm 10 at most, otherwise PyTorch's defaults."""
+    """Set two layers of 256 units, Huber's loss and gradients of norm 10 at most. Otherwise use PyTorch's defaults."""
     two_layers(network, (256, 256))
     as_pytorch(network, learning_rate, batch_size)
     network.replace_mse_with_huber_loss, network.clip_gradients = True, 10.0
 
 
 def value_and_policy(network: NetworkParameters, learning_rate: Any, batch_size: int = 64) -> None:
-    """Two towers of 64 x 64 tanh, orthogonal weights, gradients of norm 0.5 at most."""
+    """Set two towers of 64 x 64 tanh units with orthogonal weights, and gradients of norm 0.5 at most."""
     two_layers(network, (64, 64), "tanh")
     network.use_separate_networks_per_head = True
     as_ppo(network, learning_rate, batch_size)
 
 
 def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
-    """Adam, orthogonal weights, gradients of norm 0.5 at most, the value's loss counted by half."""
+    """Set Adam, orthogonal weights, gradients of norm 0.5 at most, and the weight 0.5 for the value's loss."""
     network.learning_rate, network.batch_size = learning_rate, batch_size
     network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-5
     network.clip_gradients, network.initial_weights = 0.5, Orthogonal(gain=math.sqrt(2))
@@ -61,7 +61,7 @@ def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> N
 
 
 def critic_and_actor(agent: AgentParameters, learning_rate: float, batch_size: int) -> None:
-    """Two networks of 64 x 64 tanh with orthogonal weights. Adam trains the critic."""
+    """Set two networks of 64 x 64 tanh units with orthogonal weights. Adam trains the critic."""
     critic, actor = agent.network_wrappers["critic"], agent.network_wrappers["actor"]
     for network, gain in ((critic, 1.0), (actor, 0.01)):
         two_layers(network, (64, 64), "tanh")
@@ -72,7 +72,7 @@ def critic_and_actor(agent: AgentParameters, learning_rate: float, batch_size: i
 
 
 def as_soft_actor_critic(agent: AgentParameters, learning_rate: float) -> None:
-    """A policy and critics of 256 x 256 units as PyTorch has them, and a replay buffer of a million transitions."""
+    """Set a policy and critics of 256 x 256 units with PyTorch's defaults, and replay of a million steps."""
     two_layers(agent.network_wrappers["policy"], (256, 256))
     for name in ("policy", "q"):
         as_pytorch(agent.network_wrappers[name], learning_rate, batch_size=256)
@@ -81,7 +81,7 @@ def as_soft_actor_critic(agent: AgentParameters, learning_rate: float) -> None:
 
 
 def as_deterministic_policy(agent: AgentParameters, replay_size: int) -> None:
-    """An actor and a critic of 400 x 300 units as PyTorch has them, with a replay buffer, and Gaussian noise."""
+    """Set an actor and a critic of 400 x 300 units with PyTorch's defaults, a replay buffer and Gaussian noise."""
     two_layers(agent.network_wrappers["actor"], (400, 300))
     two_layers(agent.network_wrappers["critic"], (400, 300))
     agent.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
@@ -91,12 +91,12 @@ def as_deterministic_policy(agent: AgentParameters, replay_size: int) -> None:
     agent.memory.max_size = (MemoryGranularity.Transitions, replay_size)
     agent.algorithm.rate_for_copying_weights_to_target = 0.005
     agent.exploration = AdditiveNoiseParameters()
-    agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
+    agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 if actions are from -1 to 1
     agent.exploration.evaluation_noise = 0.0
 
 
 def as_td3_of_mujoco(agent: AgentParameters) -> None:
-    """TD3 with the published settings, with one update in each step, for actions from -1 to 1."""
+    """Set the published settings of TD3, with one update in each step, for actions from -1 to 1."""
     as_deterministic_policy(agent, replay_size=1_000_000)
     agent.algorithm.discount = 0.99
     agent.algorithm.policy_noise, agent.algorithm.noise_clipping = 0.2, 0.5
@@ -105,7 +105,7 @@ def as_td3_of_mujoco(agent: AgentParameters) -> None:
 
 
 def a_million_steps() -> ScheduleParameters:
-    """A million steps of the environment, the first 10,000 of them at random, with twenty evaluations."""
+    """A schedule of a million steps of the environment with twenty evaluations. The first 10,000 steps are random."""
     schedule = ScheduleParameters()
     schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(10_000), EnvironmentSteps(990_000)
     schedule.steps_between_evaluation_periods = EnvironmentSteps(49_500)
@@ -114,7 +114,7 @@ def a_million_steps() -> ScheduleParameters:
 
 
 def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, depth: int) -> None:
-    """SimbaV2's networks for soft actor-critic. The critics predict distributions over 101 returns from -5 to 5.
+    """Set SimbaV2's networks for soft actor-critic. The critics predict distributions over 101 returns from -5 to 5.
 
     :param depth: number of blocks in each network
     """
@@ -128,7 +128,7 @@ def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, dep
 
 
 def normalize_observations(agent: AgentParameters) -> None:
-    """Have the networks see observations less their mean, by their deviation."""
+    """Normalise the observations that the networks see, by their mean and standard deviation."""
     agent.pre_network_filter = InputFilter()
     agent.pre_network_filter.add_observation_filter(
         "observation", "normalize_observation", ObservationNormalizationFilter(name="normalize_observation")

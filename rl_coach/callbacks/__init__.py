@@ -1,4 +1,4 @@
-"""Callbacks: a user's own code that a run calls at its steps, episodes, updates, evaluations and checkpoints."""
+"""Callbacks: user code that a run calls at its steps, episodes, updates, evaluations and checkpoints."""
 
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.callbacks.ready_made import (

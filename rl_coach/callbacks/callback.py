@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """Attributes that ``RunView`` reads. A graph manager has them."""
+    """The attributes of a graph manager that ``RunView`` reads."""
 
     progress: Progress
     evaluation_rewards: list[float]
@@ -36,17 +36,18 @@ class Run(Protocol):
 
 
 class RunView:
-    """A run as callbacks see it. They can read values and make requests. Requests are carried out between two steps.
+    """The part of a run that callbacks can use. Callbacks can read values, and ask for an evaluation, a checkpoint or
+    the end of the run. Requests are carried out between two steps.
 
     :param run: the graph manager
 
     :ivar episode_reward: the total reward of the last ended episode, in any phase; None before the first
-    :ivar row: the signals of the last written row, by name; with several agents the names begin with the
+    :ivar row: the signals in the last written row of the CSV, by name; with several agents, the names begin with the
         agent's name
     :ivar stop_reason: the reason why a callback stops the run; None if no callback stops it
     :ivar steps_before: ``steps`` at the last call of the same method
-    :ivar has_reached_target: the run stops because the last evaluation was good enough
-    :ivar has_asked: there may be a request; each step of training checks only this attribute
+    :ivar has_reached_target: True if the run stops because the last evaluation was good enough
+    :ivar has_asked: True if there may be a request; each step of training checks only this attribute
     """
 
     def __init__(self, run: Run):
@@ -72,12 +73,12 @@ class RunView:
     def every(self, n: int) -> bool:
         """True if ``steps`` has reached a multiple of ``n`` since the last call of the same method.
 
-        Use it instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by more than 1
-        and skips most multiples. In ``on_step`` it is True once for each n steps of training, if n is not smaller than
-        the number of copies.
+        Use this method instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by
+        more than 1 and skips most multiples. In ``on_step`` the result is True once for each n steps of training, if n
+        is not smaller than the number of copies.
 
         :param n: number of steps, 1 or more
-        :raises ValueError: ``n`` is below 1
+        :raises ValueError: if ``n`` is below 1
         """
         if n < 1:
             raise ValueError(f"run.every({n!r}): n must be 1 or more")
@@ -90,7 +91,8 @@ class RunView:
 
     @property
     def updates(self) -> int:
-        """Training steps so far: updates of the networks; with PPO training phases, in batch RL epochs."""
+        """Training steps so far: updates of the networks, for PPO training phases, and for a graph that learns from a
+        data set epochs."""
         return self.trained[TrainingSteps]
 
     @property
@@ -136,22 +138,23 @@ class RunView:
     def export_policy(self, directory: str) -> None:
         """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
 
-        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        :param directory: the path of the folder
+        :raises CoachError: if there is no checkpoint, there are several agents, or the folder is not empty
         """
         self._run.export_policy(directory)
 
     def stop(self, reason: str = "", has_reached_target: bool = False) -> None:
         """End training after the present step, with the usual evaluation, checkpoint and summary.
 
-        :param reason: the printed reason
-        :param has_reached_target: the last evaluation was good enough. It is biased by this choice, so the
-            run ends with an evaluation in new episodes
+        :param reason: the reason, which is printed
+        :param has_reached_target: True if the run stops because the last evaluation was good enough. Such an evaluation
+            is biased, so the run ends with an evaluation in new episodes
         """
         self.has_reached_target = has_reached_target
         self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
 
     def evaluate(self) -> None:
-        """Evaluate after the present step of training, for the schedule's ``evaluation_steps``."""
+        """Evaluate after the present step of training. The evaluation has the length ``evaluation_steps``."""
         self.wants_evaluation = self.has_asked = True
 
     def save(self) -> None:
@@ -159,28 +162,31 @@ class RunView:
         self.wants_checkpoint = self.has_asked = True
 
     def log(self, name: str, value: float) -> None:
-        """Record a number. Each row of the first agent's CSV has its statistics: ``name/Mean`` and others.
+        """Record a number for the first agent's CSV. A row of the CSV contains statistics of the numbers since the last
+        row, in the columns ``name/Mean`` and others.
 
         :param name: name of the signal
+        :param value: the number
         """
         self.logged.append((name, float(value)))
 
 
 class Callback:
-    """Base of all callbacks. Override the methods that you need; each gets the run in its present state.
+    """Base class of callbacks. Override the methods that you need. Each method gets a ``RunView`` of the run.
 
-    Give callbacks to a preset (``graph_manager.callbacks``), to ``CoachInterface(callbacks=...)``, to ``Agent.learn``,
-    or by ``--callback module:Class(argument=value)``. In a distributed run they are called in the trainer, where a step
-    is a chunk of experience that a worker has sent. If workers share weights (``-n``), the first worker calls them.
+    Pass callbacks to a preset (``graph_manager.callbacks``), to ``CoachInterface(callbacks=...)``, to ``Agent.learn``,
+    or with ``--callback module:Class(argument=value)``. In a distributed run the trainer calls the callbacks, and a
+    step is a chunk of experience that a worker has sent. If several workers share weights (``-n``), the first worker
+    calls the callbacks.
 
-    An exception ends the run with a checkpoint and an error that names the callback.
+    If a callback raises an exception, the run saves a checkpoint and ends with an error that names the callback.
     """
 
     def on_creation(self, graph_manager: Any) -> None:
-        """Called before the graph is built; it may change the graph manager's parameters."""
+        """Called before the graph is built. The method may change the graph manager's parameters."""
 
     def on_run_start(self, run: RunView) -> None:
-        """Called once when training begins or is resumed, before the heatup."""
+        """Called once when training begins or is resumed, before heatup."""
 
     def on_run_end(self, run: RunView) -> None:
         """Called once when training has ended, for any reason. The last checkpoint of a complete run exists then. An
@@ -190,7 +196,8 @@ class Callback:
         """Called when ``run.phase`` has changed."""
 
     def on_step(self, run: RunView) -> None:
-        """Called after each step of the environment, in every phase; with several copies, after a step of all."""
+        """Called after each step of the environment, in every phase. With several copies of the environment, called
+        once for a step of all copies."""
 
     def on_episode_end(self, run: RunView) -> None:
         """Called when an episode has ended, in every phase; ``run.episode_reward`` is its reward."""
@@ -205,13 +212,14 @@ class Callback:
         """Called when a row of the CSV is complete, after the end of the next episode; ``run.row`` contains the row."""
 
     def on_new_best(self, run: RunView) -> None:
-        """Called after ``on_evaluation_end``, if no evaluation before was as good; also after the first one."""
+        """Called after ``on_evaluation_end`` if the evaluation was better than all earlier evaluations. The first
+        evaluation is always a new best."""
 
     def on_checkpoint(self, run: RunView) -> None:
         """Called when a checkpoint has been written; ``run.checkpoint`` is its path."""
 
     def get_state(self) -> dict[str, Any]:
-        """Return all state that the callback needs after a resume, as plain data. By default the state is empty."""
+        """Return the state that the callback needs in a resumed run, as plain data. By default the state is empty."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:

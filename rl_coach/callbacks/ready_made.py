@@ -25,9 +25,9 @@ def _at_least(smallest: float, **values: float) -> None:
 
 
 class StopOnReward(Callback):
-    """Stops the run after an evaluation with a high enough mean reward.
+    """Stops the run after an evaluation with a mean reward of at least ``reward``.
 
-    :param reward: the mean reward of the episodes of an evaluation
+    :param reward: the mean reward of an evaluation's episodes
     """
 
     def __init__(self, reward: float):
@@ -39,10 +39,11 @@ class StopOnReward(Callback):
 
 
 class StopOnPlateau(Callback):
-    """Stops the run when evaluations no longer get better.
+    """Stops the run when the reward of evaluations no longer improves.
 
-    :param evaluations: number of consecutive evaluations without improvement that stop the run; 1 stops at the first
-    :param improvement: an evaluation counts as an improvement if it exceeds the best before by more than this
+    :param evaluations: the run stops after this number of consecutive evaluations without improvement
+    :param improvement: an evaluation is an improvement if its reward is larger than the best earlier reward plus
+        ``improvement``
     """
 
     def __init__(self, evaluations: int = 10, improvement: float = 0.0):
@@ -70,7 +71,7 @@ class StopOnPlateau(Callback):
 class SaveEvery(Callback):
     """Saves a checkpoint after every ``steps`` steps of training.
 
-    :param steps: environment steps; heatup does not count
+    :param steps: environment steps; steps of heatup do not count
     """
 
     def __init__(self, steps: int):
@@ -90,9 +91,9 @@ class SaveEvery(Callback):
 
 
 class FilmEvaluations(Callback):
-    """Writes the first episode of evaluations as a GIF, into the run's ``gifs``.
+    """Writes the first episode of an evaluation as a GIF, to the directory ``gifs`` of the run.
 
-    :param every: film the first of each group of this number of evaluations; 1 films all
+    :param every: film one of every ``every`` evaluations; 1 films each evaluation
     """
 
     def __init__(self, every: int = 1):
@@ -123,9 +124,9 @@ class FilmEvaluations(Callback):
 class Histograms(Callback):
     """Records the distributions of actions and weights after each evaluation, for the dashboard.
 
-    The actions are the last 10,000 of training since the evaluation before. With several copies of the environment they
-    are the actions of one copy. A compiled loop reports no actions. Each array of a network's weights has its own
-    distribution.
+    The distribution of actions contains the last 10,000 actions of training since the last evaluation. With several
+    copies of the environment, only the actions of one copy are recorded. A compiled loop records no actions. Each array
+    of a network's weights has a separate distribution.
     """
 
     def __init__(self) -> None:
@@ -151,14 +152,14 @@ class Histograms(Callback):
 
 
 def _numbers(action: Any) -> np.ndarray:
-    """The numbers of an action and of its parts [numbers]."""
+    """All numbers of an action, also of an action with parts (a tuple or dict), as one array [N]."""
     if isinstance(action, Mapping):
         action = tuple(action.values())
     return np.concatenate([_numbers(part) for part in action]) if isinstance(action, tuple) else np.ravel(action)
 
 
 class _FirstEpisode(VideoDumpFilter):
-    """Selects episodes that begin while ``films`` is set."""
+    """Selects an episode if ``films`` is True at its start."""
 
     def __init__(self) -> None:
         self.films = False
@@ -168,9 +169,10 @@ class _FirstEpisode(VideoDumpFilter):
 
 
 class NotebookProgress(Callback):
-    """Shows a progress line in a Jupyter notebook, replaced at each evaluation and after every ``episodes`` episodes.
+    """Shows one line with the progress in a Jupyter notebook. The line is updated after each evaluation and after every
+    ``episodes`` training episodes.
 
-    :param episodes: number of training episodes between two lines
+    :param episodes: number of training episodes between two updates of the line
     """
 
     def __init__(self, episodes: int = 10):

@@ -23,25 +23,26 @@ from rl_coach.utilities.user_code import in_one_line
 from rl_coach.utils import CoachError
 
 MOST_BYTES_OF_CHECKPOINT = 500_000_000
-"""A larger checkpoint, such as one with a large replay memory, is not sent."""
+"""The largest size of a checkpoint that is sent. A checkpoint with a large replay memory may be larger."""
 _VIDEOS = {"gifs": ".gif", "videos": ".mp4"}
 _SECONDS_BETWEEN_LOGS = 5.0
 _LONGEST_REASON = 200
-_MOST_METRICS = 1000  # in a call to MLflow
+_MOST_METRICS = 1000  # limit of metrics in one call to MLflow
 _STEPS = "Total steps"
 _EVALUATION = ("mean", "minimum", "maximum", "confidence_low", "confidence_high")
 
 
 class Tracker(Callback):
-    """Base of the trackers. If a service cannot be reached, a line says so, and training continues without it.
+    """Base class of the trackers. If a service cannot be reached, the tracker prints a warning, and training continues
+    without the tracker.
 
-    Signals are sent against ``Total steps``, the environment steps of heatup and training.
+    The x-axis of signals is ``Total steps``, the environment steps of heatup and training.
 
-    :param project: the project of the runs; by default the preset's name
-    :param name: name of the run; by default the name of its directory
-    :param group: name for runs that belong together; by default the experiment's name
+    :param project: the project of the runs; empty for the preset's name
+    :param name: name of the run; empty for the name of its directory
+    :param group: name for runs that belong together; empty for the experiment's name
     :param tags: further tags, in addition to preset, agent and environment
-    :param artifacts: send videos, the policy, and the last checkpoint
+    :param artifacts: True also sends videos, the policy, and the last checkpoint
     """
 
     service = package = ""
@@ -59,26 +60,39 @@ class Tracker(Callback):
         self._is_on = False
         self._sent: set[str] = set()
 
-    # implemented for each service
+    # a subclass implements these methods for a service
 
     def begin(self, about: About, run_id: str | None) -> str:
-        """Begin a run, or continue the run with this id. :return: the run's id"""
+        """Begin or continue a run in the service.
+
+        :param about: the description of the run
+        :param run_id: the id of the run to continue; None begins a new run
+        :return: the run's id
+        """
         raise NotImplementedError
 
     def log(self, values: Mapping[str, float], steps: int) -> None:
-        """Send values. :param steps: the environment steps that they belong to"""
+        """Send values.
+
+        :param values: the values by name
+        :param steps: the environment steps at the time of the values
+        """
         raise NotImplementedError
 
     def log_video(self, path: pathlib.Path, steps: int) -> None:
-        """Send a video or a GIF."""
+        """Send a video.
+
+        :param path: the file, MP4 or GIF
+        :param steps: the environment steps at the time of the video
+        """
         raise NotImplementedError
 
     def log_folder(self, folder: pathlib.Path, name: str) -> None:
-        """Send a folder. :param name: ``policy`` or ``checkpoint``"""
+        """Send a folder. :param name: the name in the service, ``policy`` or ``checkpoint``"""
         raise NotImplementedError
 
     def end(self) -> None:
-        """End the run, for now or for good."""
+        """End the run in the service. A resumed run may continue it later."""
         raise NotImplementedError
 
     # called by the run
@@ -146,8 +160,8 @@ class Tracker(Callback):
         self.log_folder(path, "checkpoint")
 
     def _try(self, send: Callable[[], Any]) -> None:
-        """Call a function unless the service has failed before. A failure gives a warning and ends only the
-        tracking."""
+        """Call a function that sends data, unless the service has failed before. After a failure, print a warning and
+        send no more data. The training continues."""
         if not self._is_on:
             return
         try:
@@ -159,8 +173,11 @@ class Tracker(Callback):
 
 @dataclass(frozen=True)
 class About:
-    """Description of a run for a service.
+    """The description of a run for a service.
 
+    :param project: the project's name
+    :param name: the run's name
+    :param group: the name for runs that belong together
     :param tags: preset, agent, environment and the user's tags
     :param settings: all parameters and the seed, by their dotted names
     :param directory: the run's directory
@@ -175,7 +192,7 @@ class About:
 
     @classmethod
     def of(cls, run: RunView, tracker: Tracker) -> About:
-        """The description of a run that begins."""
+        """Make the description of a run. :param tracker: supplies names and tags that the user has set"""
         directory = pathlib.Path(run.experiment_path)
         settings = _settings_of(directory)
         preset = str(settings.get("task.preset") or "")
@@ -195,15 +212,16 @@ class About:
 
 
 class TrackWandb(Tracker):
-    """Sends a run to Weights & Biases; without network or account it writes a folder for a later ``wandb sync``.
+    """Sends a run to Weights & Biases. Without a network or an account, writes a folder that ``wandb sync`` can send
+    later.
 
-    ``WANDB_MODE``, ``WANDB_ENTITY`` and other variables of W&B apply, too.
+    The environment variables of W&B, such as ``WANDB_MODE`` and ``WANDB_ENTITY``, also apply.
     """
 
     service, package = "W&B", "wandb"
 
     def begin(self, about: About, run_id: str | None) -> str:
-        os.environ.setdefault("WANDB_SILENT", "true")  # its messages about artifacts would mix with the run's lines
+        os.environ.setdefault("WANDB_SILENT", "true")  # W&B's messages would appear between the run's lines
         mode = os.environ.get("WANDB_MODE") or ("online" if _has_wandb_account() else "offline")
         try:
             self._run = self._init(about, run_id, mode)
@@ -259,14 +277,14 @@ class TrackWandb(Tracker):
 
 
 class TrackMlflow(Tracker):
-    """Sends a run to the MLflow server that ``MLFLOW_TRACKING_URI`` names. Without it, MLflow's default is used:
+    """Sends a run to the MLflow server at ``MLFLOW_TRACKING_URI``. Without this environment variable, MLflow writes to
     a database in the working directory.
     """
 
     service, package = "MLflow", "mlflow"
 
     def begin(self, about: About, run_id: str | None) -> str:
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # by default, minutes pass without a server
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # MLflow's default waits minutes for a server
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
         from mlflow.entities import Param
         from mlflow.tracking import MlflowClient
@@ -295,7 +313,7 @@ class TrackMlflow(Tracker):
 
         now = get_current_time_millis()
         self._waiting += [Metric(_mlflow_name(name), float(value), now, steps) for name, value in values.items()]
-        # a call for each short episode would take longer than the episode
+        # do not call the service for each episode: the call would take longer than a short episode
         if time.monotonic() - self._logged_at > _SECONDS_BETWEEN_LOGS:
             self._send()
 
@@ -316,7 +334,7 @@ class TrackMlflow(Tracker):
 
 
 def _has_wandb_account() -> bool:
-    """True if a key of W&B is in the environment or in ``.netrc``, where ``wandb login`` writes it."""
+    """True if there is a key of W&B, in the environment or in ``.netrc`` (written by ``wandb login``)."""
     import wandb
 
     host = urllib.parse.urlparse(wandb.Settings().base_url).hostname or ""
@@ -332,7 +350,7 @@ def _shortened(error: Exception) -> str:
 
 
 def _mlflow_name(name: str) -> str:
-    """A name in the characters that MLflow allows."""
+    """A name for MLflow: characters that MLflow does not allow are replaced by ``_``."""
     return "".join(letter if letter.isalnum() or letter in "_-. /" else "_" for letter in name)[:250]
 
 
@@ -344,7 +362,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _settings_of(directory: pathlib.Path) -> dict[str, Any]:
-    """The parameters next to the CSV; empty if they are not written."""
+    """The run's parameters, by their dotted names; empty if the run does not write its parameters."""
     from rl_coach.runs.experiments import flatten, settings_for
 
     path = next(iter(sorted(directory.glob("worker_*.json"))), None)

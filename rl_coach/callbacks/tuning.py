@@ -8,16 +8,17 @@ from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.utilities.safe_reading import read_text
 
 PRUNED = "pruned"
-"""The attribute of a pruned trial."""
+"""The attribute that marks a pruned trial in the study."""
 SECRET_MARK = "@"
-"""The prefix of a storage that is a file with the URL, used if the URL has a password."""
+"""The mark before the path of a file that contains the URL of a storage. Such a file is used if the URL contains a
+password."""
 
 
 def url_of(storage: str) -> str:
-    """The URL of a storage.
+    """The URL of a study's storage.
 
     :param storage: the URL, or ``@`` and the path of a file that contains the URL
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     if not storage.startswith(SECRET_MARK):
         return storage
@@ -25,14 +26,14 @@ def url_of(storage: str) -> str:
 
 
 class ReportTrial(Callback):
-    """Reports evaluations to a study of Optuna, and stops the run if the study's pruner decides so.
+    """Reports evaluations to a study of Optuna. Stops the run if the study's pruner gives the trial up.
 
     :param storage: the URL of the study's storage, or ``@`` and the path of a file that contains the URL
     :param study: the study's name
     :param trial: the trial's id in the storage
     :param pruner: one of ``coach tune --pruner``
     :param evaluations: number of evaluations of a whole trial
-    :param window: a report is the mean of this many last evaluations; 1 reports each evaluation
+    :param window: a report is the mean of the last ``window`` evaluations; 1 reports each evaluation
     """
 
     def __init__(self, storage: str, study: str, trial: int, pruner: str, evaluations: int, window: int = 3):
@@ -46,12 +47,13 @@ class ReportTrial(Callback):
         self._is_pruned = False
 
     def on_evaluation_end(self, run: RunView) -> None:
-        if self._is_pruned or run.last_evaluation is None:  # this is the evaluation at the end of a pruned run
+        if self._is_pruned or run.last_evaluation is None:  # do not report the evaluation at the end of a pruned run
             return
         self._rewards.append(run.last_evaluation)
         last = self._rewards[-self._window :]
         mean = sum(last) / len(last)
-        # the step is the number of reports: pruners compare equal steps, but evaluations wait for ends of episodes
+        # The step of a report is the number of reports, not of environment steps: a pruner compares trials at the same
+        # step, but evaluations wait for the end of an episode.
         self._trial.report(mean, len(self._rewards))
         if self._trial.should_prune():
             self._is_pruned = True

@@ -1,4 +1,4 @@
-"""The flags of ``coach``: their names, their meaning, and their values.
+"""The flags and commands of ``coach``: their names, help texts and values.
 
 The module imports only argparse at the top, so that ``coach --help`` answers immediately.
 """
@@ -22,13 +22,13 @@ examples:
     coach -p CartPole_DQN --seeds 5
   continue a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
-  play back what a run has trained:
+  watch the agent that a run has trained:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
   change settings of the preset:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9"
   train on a cluster with eight workers:
     coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
-  write the trained policy into a folder, to act without a training framework:
+  write the trained policy into a folder, for use without a training framework:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
@@ -36,7 +36,7 @@ EXPORT = "export"
 POLICY, FROZEN_GRAPH = "policy", "frozen-graph"
 CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
-SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for people
+SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for users
 DATASET = "dataset"
 EVALUATE = "evaluate"
 EVALUATE_POLICY = "evaluate POLICY"
@@ -58,7 +58,7 @@ IMPORT_EXAMPLES = """\
 examples:
   a policy of PPO with two towers of 64 x 64 units:
     coach import sb3 ppo_cartpole.zip -p tuned/CartPole_PPO -e from_sb3
-  see it play, or train it further:
+  watch the agent play, or train it further:
     coach evaluate experiments/from_sb3/01_02_2026-10_00
     coach --resume experiments/from_sb3/01_02_2026-10_00
 """
@@ -69,7 +69,7 @@ examples:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
   the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
-  the network alone, for robots that load frozen graphs of TensorFlow:
+  only the network, for robots that load frozen graphs of TensorFlow:
     coach export my_policy -o my_graph --format frozen-graph
 """
 
@@ -102,7 +102,8 @@ examples:
       -crd experiments/my_run/01_02_2026-10_00/best -o minari:cartpole/dqn-v0
 
 A data set is FILE.csv in Coach's layout, FILE.npz that a memory saved, FILE.p
-that Coach pickled, or minari:ID. The first and the last can be written.
+that Intel's Coach pickled, or minari:ID. Coach can write FILE.csv and
+minari:ID.
 """
 
 EVALUATE_EXAMPLES = """\
@@ -116,7 +117,7 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
-  a policy that coach fetch wrote (takes --steps, -lvl, --seed and --render):
+  a policy that coach fetch wrote (flags: --steps, -lvl, --seed and --render):
     coach evaluate CartPole_PPO_policy --steps 10000
 """
 
@@ -124,7 +125,7 @@ WATCH_EXAMPLES = """\
 examples:
   a policy that coach fetch wrote, in a window:
     coach watch CartPole_PPO_policy
-  the newest checkpoint of a run, and its best one:
+  the newest and the best checkpoint of a run:
     coach watch experiments/my_run/01_02_2026-10_00
     coach watch experiments/my_run/01_02_2026-10_00/best
   one episode as a file, also without a display:
@@ -134,10 +135,10 @@ examples:
 SWEEP_EXAMPLES = """\
 settings:
   path=value,value; path=value,value    each combination is trained
-  a path as for -cp, or its last part if that is unique: learning_rate
-  a value as for -cp; with --random also uniform(low, high),
+  path: as in -cp; or only its last part if that is unique: learning_rate
+  value: as in -cp; with --random also uniform(low, high),
   log_uniform(low, high), integers(low, high), log_integers(low, high)
-  a file has such settings in each line; lines are not combined
+  file: settings in each line; settings of two lines are not combined
 
 examples:
   four settings, three seeds each, two runs at the same time:
@@ -152,7 +153,7 @@ examples:
 
 DOCTOR_EXAMPLES = """\
 examples:
-  all runs of an experiment, or one of them:
+  all runs of an experiment, or one run:
     coach doctor experiments/CartPole_DQN
     coach doctor experiments/CartPole_DQN/01_02_2026-10_00
 
@@ -174,8 +175,8 @@ examples:
   the same as a script that calls make_agent:
     coach port train.py --library
 
-The script is read, and not run. Each part that is not converted gets a line
-with its number.
+The script is read, but not run. Coach prints the line number of each part
+that it does not convert.
 """
 
 REPRODUCE_EXAMPLES = """\
@@ -184,13 +185,13 @@ examples:
     coach reproduce CartPole_DQN_01_02_2026-10_00.zip
 
 The exit code is 1 if the signals or the policy differ. A file may contain
-programs: the preset, and the modules that it imports. --trust runs them. Read
-the programs in a file of somebody else first.
+programs: the preset, and the modules that it imports. --trust runs these
+programs. If you did not write the file, read the programs first.
 """
 
 INIT_EXAMPLES = """\
 examples:
-  an environment, its test, a preset and a README, which run at once:
+  an environment, its test, a preset and a README, ready to run:
     coach init my_env.py
   a preset to edit:
     coach init --preset SAC
@@ -203,16 +204,16 @@ examples:
   the settings of a sweep:
     coach compare experiments/CartPole_DQN/01_02_2026-10_00 -o my_report
 
-Each directory is compared with the first. The settings of a sweep are compared,
-or the experiments below a single directory.
+Each directory is compared with the first directory. For one directory, its
+experiments are compared, or the settings of its sweep.
 """
 
 TUNE_EXAMPLES = """\
 space (--space), as text or as a file with a setting in each line:
-  path=value,value                     one of these; a path as for -cp
+  path=value,value                     one of these values; path as in -cp
   path=log_uniform(1e-5, 1e-2)         also uniform, integers, log_integers
   path=LinearSchedule(1, 0.1, integers(1000, 20000))
-Without it, the settings of the agent's family are searched.
+Without --space, Coach searches the usual settings of the algorithm.
 
 examples:
   40 trials of 20,000 steps:
@@ -233,25 +234,27 @@ examples:
   a policy on the Hugging Face Hub:
     coach fetch OWNER/NAME -o my_policy
 
-Policies of tuned presets come with Coach; large ones come from the Hub.
+Small policies of tuned presets are part of Coach. Large policies are loaded
+from the Hub.
 """
 
 PUSH_EXAMPLES = """\
 examples:
-  the newest checkpoint's policy of an experiment:
+  the policy of an experiment's newest checkpoint:
     coach push experiments/my_run/01_02_2026-10_00 OWNER/NAME
   a folder that coach export has written, in a private repository:
     coach push my_policy OWNER/NAME --private
 
-It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
+This command needs a token of huggingface.co: run hf auth login, or set
+HF_TOKEN.
 """
 
 
 class Command(NamedTuple):
     """A command of ``coach``.
 
-    :param usage: its arguments, for the help of ``coach``; None hides it
-    :param has_nothing_to_save: it ends at the first signal
+    :param usage: the command's arguments, for the help of ``coach``; None hides the command
+    :param has_nothing_to_save: True if the command ends at the first signal
     """
 
     usage: str | None
@@ -294,14 +297,15 @@ _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", 
 
 
 def _directory(text: str) -> str:
-    """Convert the name of a directory. An empty text is an error: it comes from an unset variable of the shell."""
+    """Check the name of a directory. An empty name is an error, because it comes from an unset variable of the
+    shell."""
     if not text:
         raise argparse.ArgumentTypeError("'' is not a directory")
     return text
 
 
 def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
-    """A converter for whole numbers from ``smallest`` to ``largest``."""
+    """A function that converts a text to a whole number from ``smallest`` to ``largest``."""
 
     def whole_number(text: str) -> int:
         try:
@@ -318,9 +322,9 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
 
 
 def seconds_of(text: str) -> int:
-    """The seconds of ``90s``, ``20min`` or ``1h30min``.
+    """The number of seconds in a text such as ``90s``, ``20min`` or ``1h30min``.
 
-    :raises ArgumentTypeError: the text has another form, or is not a duration above 0
+    :raises ArgumentTypeError: if the text has another form, or is not a duration above 0
     """
     import re
 
@@ -335,14 +339,14 @@ def seconds_of(text: str) -> int:
 def seeds_of(text: str) -> tuple[int, ...]:
     """The seeds of a text such as ``5`` (seeds 0 to 4), ``1-5`` or ``0,3,7-9``.
 
-    :raises ArgumentTypeError: there is no seed, or a seed appears twice
+    :raises ArgumentTypeError: if there is no seed, or a seed appears twice
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
         raise argparse.ArgumentTypeError(f"'{text}' has more than {MOST_SEEDS:,} seeds")
     seeds = [seed for part in parts for seed in part]
     if not seeds:
-        raise argparse.ArgumentTypeError(f"'{text}' means no seeds: 1 trains with seed 0")
+        raise argparse.ArgumentTypeError(f"'{text}' selects no seeds: --seeds 1 trains with seed 0")
     twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
     if twice is not None:
         raise argparse.ArgumentTypeError(f"'{text}' contains seed {twice} twice")
@@ -352,7 +356,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
 def _range_of(part: str, text: str) -> range:
     first, dash, last = part.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a list of seeds: give 5 (seeds 0 to 4), 1-5, or 0,3,7")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of seeds: write 5 (seeds 0 to 4), 1-5, or 0,3,7")
     if dash and int(last) < int(first):
         raise argparse.ArgumentTypeError(f"'{part}' goes backwards: write {last}-{first}")
     return range(int(first), int(last if dash else first) + 1)
@@ -371,13 +375,13 @@ _FLAGS = {
               "the preset to run: its name (case does not matter), path.py, path.py:variable or package.module",
               metavar="PRESET"),
         _flag("-l --list",
-              "list the presets with environment, algorithm and score, or those that contain TEXT",
+              "list the presets with environment, algorithm and score; with TEXT, only presets that contain TEXT",
               nargs="?", const="", metavar="TEXT"),
         _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
-        _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",
+        _flag("-ep --experiment_path", "the directory of all experiments (default: ./experiments)",
               metavar="DIR", default=""),
         _flag("--seed", "make the run repeatable; the number seeds every random generator", type=_from(0), metavar="N"),
-        _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
+        _flag("--seeds", "train with several seeds at the same time, such as 1-5 or 0,3,7; 5 means the seeds 0 to 4",
               type=seeds_of, metavar="SEEDS"),
         _flag("--at_once",
               "number of runs at the same time, for --seeds and evaluate (default: one for each core; in a compiled "
@@ -416,11 +420,12 @@ _FLAGS = {
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--budget",
-              "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min, evaluations and start included",
+              "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min; TIME includes start and"
+              " evaluations",
               type=seconds_of, metavar="TIME"),
         _flag("--evaluate",
-              "evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until "
-              "stopped",
+              "do not train, evaluate for STEPS environment steps, to the end of the last episode; without STEPS, "
+              "evaluate until stopped",
               nargs="?", type=_from(0), const=0, metavar="STEPS"),
         _flag("--play", "play the environment yourself, and record it", action="store_true"),
     ],
@@ -432,11 +437,12 @@ _FLAGS = {
         _flag("--checkpoint_keep", "keep the newest K checkpoints and the best one (default: 5); 0 keeps all",
               type=_from(0), metavar="K"),
         _flag("--checkpoint_memory",
-              "save the replay memory in checkpoints (default), which an exact resume needs. Saving needs disk space,"
-              " time and a second copy in RAM: up to 7 GB for a million Atari frames",
+              "save the replay memory in checkpoints (default). Without it, a run cannot continue exactly. It needs"
+              " disk space, time and a second copy in RAM: up to 7 GB for a million Atari frames",
               action=argparse.BooleanOptionalAction, default=True),
         _flag("-crd --checkpoint_restore_dir",
-              "start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
+              "start from the newest checkpoint in DIR, from the checkpoint DIR/NAME.ckpt, or from the best checkpoint"
+              " DIR/best",
               metavar="DIR"),
         _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
         _flag("--resume",
@@ -444,7 +450,7 @@ _FLAGS = {
               "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
               type=_directory, metavar="EXPERIMENT_DIR"),
         _flag("--trust",
-              "with --resume: the directory is another user's, and you trust its preset, which is a program",
+              "with --resume: run the preset in a directory of another user; a preset is a program",
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],
@@ -461,7 +467,7 @@ _FLAGS = {
         _flag("-ns --no_summary", "print one line at the end, not the summary", action="store_true"),
         _flag("-v --verbosity", "high also shows the warnings of other libraries (default: %(default)s)",
               type=str.lower, choices=("low", "high"), default="low"),
-        _flag("-tfv --tf_verbosity", "TensorFlow's own messages: 0 shows all, 3 shows only fatal ones (default: 3)",
+        _flag("-tfv --tf_verbosity", "messages of TensorFlow: 0 shows all, 3 shows only fatal errors (default: 3)",
               type=_from(0), metavar="LEVEL"),
         _flag("--nocolor", "print without colours", action="store_true"),
     ],
@@ -487,7 +493,7 @@ _FLAGS = {
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Shows ``-p, --preset PRESET`` with the value once, in columns that fit a terminal."""
+    """Formats the help: each flag's value appears once (``-p, --preset PRESET``), and lines fit into the terminal."""
 
     def __init__(self, prog: str):
         import shutil
@@ -506,7 +512,8 @@ _ACCUMULATED = {"custom_parameter": "; ", "callback": "; ", "track": ","}
 
 
 class _StoreOnce(argparse.Action):
-    """Stores a value. A flag that is given twice adds to the value if it accumulates; otherwise it is an error."""
+    """Stores the value of a flag. If a flag is given twice, the values of ``_ACCUMULATED`` are joined, and other flags
+    are an error."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, flag: str | None = None) -> None:
         before = parser.given.get(self.dest)
@@ -533,9 +540,9 @@ class _StoreOnce(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser. Its errors are one line and suggest the nearest flag.
+    """An argument parser. An error is a message in one line, with the nearest flag for an unknown flag.
 
-    :ivar given: values of flags that were given, by their destinations
+    :ivar given: the values of the flags on the command line, by their names
     """
 
     def __init__(self, prog: str, description: str, epilog: str, usage: str | None = None):
@@ -545,12 +552,13 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _StoreOnce)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does. Each call forgets the flags of the call before."""
+        """Parse arguments as in argparse. Each call clears ``given``."""
         self.given = {}
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """
+        """Raise an error about the command line.
+
         :raises CoachError: always
         """
         from rl_coach.utils import CoachError
@@ -560,7 +568,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """The values of all flags.
 
-        :raises CoachError: a flag is unknown (the message names the nearest), or a value does not suit its flag
+        :raises CoachError: if a flag is unknown, or a flag does not accept its value
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
@@ -578,7 +586,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _MainParser(Parser):
-    """The parser of ``coach`` itself. A word in its arguments may be a preset or a command."""
+    """The parser of ``coach`` without a command. Its message about a word suggests presets and commands."""
 
     def about_word(self, word: str) -> str:
         from rl_coach.command_line import preset_catalogue
@@ -630,7 +638,7 @@ def _set_defaults(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
-    """Add all flags of ``coach``. :param shown: the flags that the help shows"""
+    """Add all flags of ``coach`` to the parser of a command. :param shown: the flags that the command's help shows"""
     for names, options in (flag for flags in _FLAGS.values() for flag in flags):
         is_shown = any(name in shown for name in names)
         parser.add_argument(*names, **(options if is_shown else {**options, "help": argparse.SUPPRESS}))
@@ -640,11 +648,11 @@ def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -
 class _Usage(NamedTuple):
     """The help of a command.
 
-    :param about: what it does, in a sentence
+    :param about: the description of the command, in a sentence
     :param examples: the end of the help
-    :param flags: its own flags and arguments
-    :param usage: its first line; None for argparse's
-    :param shown: the flags of ``coach`` that the help shows, if it takes all flags of ``coach``; empty if it takes none
+    :param flags: the command's own flags and arguments
+    :param usage: the first line of the help; None for the line that argparse makes
+    :param shown: the flags of ``coach`` in the help, if the command accepts all flags of ``coach``; otherwise empty
     """
 
     about: str
@@ -657,13 +665,14 @@ class _Usage(NamedTuple):
 # fmt: off
 _USAGES = {
     COMPARE: _Usage("Compare runs: a report in Markdown and HTML, with figures.", COMPARE_EXAMPLES, [
-        _flag("directory", "a directory with runs below it", metavar="DIR", nargs="+", type=_directory),
-        _flag("-o --output", "(default: ./comparison)", metavar="DIR", default="comparison"),
-        _flag("--score", "the evaluation that gives a run's score: last (default) or best",
+        _flag("directory", "a directory that contains runs", metavar="DIR", nargs="+", type=_directory),
+        _flag("-o --output", "the directory of the report (default: ./comparison)", metavar="DIR",
+              default="comparison"),
+        _flag("--score", "the evaluation that is a run's score: last (default) or best",
               choices=("last", "best"), default="last"),
         _flag("--range",
-              "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the "
-              "highest of all runs); may be given for each environment",
+              "the scores that become 0 and 1 in measures over several environments (default: the lowest and the "
+              "highest score of all runs); can be given once for each environment",
               metavar="ENVIRONMENT=LOW,HIGH", action="append"),
     ]),
     INIT: _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
@@ -685,18 +694,20 @@ _USAGES = {
     ]),
     DOCTOR: _Usage(
         "Name the problem of each run in one sentence, with evidence from its signals and settings.", DOCTOR_EXAMPLES,
-        [_flag("directory", "a directory with runs below it", metavar="DIR", type=_directory)],
+        [_flag("directory", "a directory that contains runs", metavar="DIR", type=_directory)],
     ),
     TUNE: _Usage("Search for the best settings of a preset with Optuna, and write them as a preset.", TUNE_EXAMPLES, [
-        _flag("--trials", f"trials of the study in all (default: {DEFAULT_TRIALS})", type=_from(1), metavar="N"),
+        _flag("--trials", f"total number of trials of the study (default: {DEFAULT_TRIALS})", type=_from(1),
+              metavar="N"),
         _flag("--steps", "environment steps of a trial, with 20 evaluations (default: the preset's schedule)",
               type=_from(1), metavar="N"),
         _flag("--space", "the settings to search, as text or as a file; see below", metavar="SPACE"),
         _flag("--storage",
-              "URL of a database that holds the study (default: $COACH_TUNE_STORAGE, or a file next to the trials)",
+              "URL of the study's database (default: $COACH_TUNE_STORAGE, or a file next to the trials)",
               metavar="URL"),
         _flag("--study", "the study's name (default: the experiment's name)", metavar="NAME"),
-        _flag("--sampler", "tpe (default) learns from earlier trials", choices=("tpe", "random"), default="tpe"),
+        _flag("--sampler", "tpe (default) learns from earlier trials; random does not", choices=("tpe", "random"),
+              default="tpe"),
         _flag("--pruner", "how unpromising trials are stopped: median (default), hyperband, or none",
               choices=("median", "hyperband", "none"), default="median"),
         _flag("--parallel", "trials at the same time (default: one for each core)", type=_from(1), metavar="N"),
@@ -705,55 +716,56 @@ _USAGES = {
     SWEEP: _Usage("Train a preset with many settings at the same time, and compare them.", SWEEP_EXAMPLES, [
         _flag("settings", "the settings to vary, or a file with settings in each line; see below",
               metavar="SETTINGS", nargs="?"),
-        _flag("--random", "train with N of the combinations, drawn at random (default: with all)",
+        _flag("--random", "train with N combinations, drawn at random (default: with all combinations)",
               type=_from(1), metavar="N"),
         _flag("--parallel", "runs at the same time (default: one for each core)", type=_from(1), metavar="N"),
     ], f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]',
        ("--preset", "--seeds", "--custom_parameter", "--experiment_name")),
-    EXPORT: _Usage("Write a trained policy into a folder: NumPy and ONNX Runtime can use it.", EXPORT_EXAMPLES, [
+    EXPORT: _Usage("Write a trained policy into a folder, for programs with NumPy and ONNX Runtime.", EXPORT_EXAMPLES, [
         _flag("experiment", "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint",
               metavar="EXPERIMENT"),
         _flag("-o --output", "the new folder to write", metavar="DIR", required=True),
-        _flag("--agent", "which agent, if the run has several", metavar="LEVEL.AGENT"),
-        _flag("--format", f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1",
+        _flag("--agent", "the agent, if the run has several agents", metavar="LEVEL.AGENT"),
+        _flag("--format", f"{POLICY} (default), or {FROZEN_GRAPH}: for TensorFlow, with tensor names of Coach 1.0.1",
               choices=(POLICY, FROZEN_GRAPH), default=POLICY),
     ]),
     IMPORT: _Usage("Make an experiment from a policy that another library has trained.", IMPORT_EXAMPLES, [
-        _flag("library", "Stable-Baselines3", choices=("sb3",)),
+        _flag("library", "the library: sb3 is Stable-Baselines3", choices=("sb3",)),
         _flag("file", "the .zip that model.save has written", metavar="FILE"),
     ], f"coach {IMPORT} sb3 FILE -p PRESET [flags]"),
-    FETCH: _Usage("Get a trained policy: NumPy and ONNX Runtime can use it.", FETCH_EXAMPLES, [
+    FETCH: _Usage("Get a trained policy, for programs with NumPy and ONNX Runtime.", FETCH_EXAMPLES, [
         _flag("name", "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list the policies of presets)",
               metavar="NAME", nargs="?"),
         _flag("-o --output", "the new folder to write (default: ./NAME_policy)", metavar="DIR"),
     ]),
     PUSH: _Usage("Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES, [
         _flag("policy", "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder", metavar="DIR"),
-        _flag("repository", "OWNER/NAME; made if it does not exist", metavar="REPO"),
+        _flag("repository", "OWNER/NAME on the Hub; it is made if it does not exist", metavar="REPO"),
         _flag("--private", "make the repository private", action="store_true"),
     ]),
     ALGORITHMS: _Usage("List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES, [
         _flag("text", "list only lines that contain TEXT", metavar="TEXT", nargs="?", default=""),
     ]),
     CHECK_ENVIRONMENT: _Usage(
-        "Play an environment at random and report errors in its answers.", CHECK_ENVIRONMENT_EXAMPLES, [
+        "Play an environment at random and report errors in its observations, rewards and so on.",
+        CHECK_ENVIRONMENT_EXAMPLES, [
             _flag("level", "a Gymnasium id, module:Class or file.py:Class", metavar="LEVEL"),
-            _flag("--steps", "play N steps; an episode must end within them (default: %(default)s)",
+            _flag("--steps", "play N steps; an episode must end within N steps (default: %(default)s)",
                   type=_from(1), default=10_000, metavar="N"),
             _flag("--seed", "seed of the actions (default: 0)", type=_from(0), default=0, metavar="N"),
         ]),
     EVALUATE: _Usage(
         "Evaluate a run's trained agent with the run's settings, or a trained policy.", EVALUATE_EXAMPLES, [
-            _flag("experiment", "the directory of the run; give several to compare them",
+            _flag("experiment", "the directory of the run; several directories are compared",
                   type=_directory, metavar="EXPERIMENT", nargs="+"),
             _flag("--steps",
-                  "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until "
-                  "stopped", type=_from(0), default=1000, metavar="STEPS"),
+                  "number of environment steps; the last episode is played to its end (default: %(default)s); 0 runs "
+                  "until stopped", type=_from(0), default=1000, metavar="STEPS"),
         ], "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"),
     EVALUATE_POLICY: _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
-        _flag("--steps", "number of environment steps; the last episode is finished (default: %(default)s)",
+        _flag("--steps", "number of environment steps; the last episode is played to its end (default: %(default)s)",
               type=_from(1), default=1000, metavar="STEPS"),
-        _flag("-lvl --level", "the environment (default: the preset's)", metavar="LEVEL"),
+        _flag("-lvl --level", "the environment (default: the environment of the preset)", metavar="LEVEL"),
         _flag("--seed", "seed of the environment (default: 0)", type=_from(0), default=0, metavar="N"),
         _flag("--render", "show the environment in a window", action="store_true"),
     ]),
@@ -761,7 +773,7 @@ _USAGES = {
         _flag("directory", "a run, RUN/best, or the folder of a policy", type=_directory, metavar="DIR"),
         _flag("--gif", "write one episode as GIF instead of opening a window", metavar="FILE"),
         _flag("--mp4", "write one episode as MP4 instead of opening a window", metavar="FILE"),
-        _flag("-lvl --level", "another environment than the run's or the preset's", metavar="LEVEL"),
+        _flag("-lvl --level", "another environment than in the run or the preset", metavar="LEVEL"),
         _flag("--seed", "seed of the environment (default: 0)", type=_from(0), default=0, metavar="N"),
     ]),
 }
@@ -769,10 +781,11 @@ _USAGES = {
 
 
 def parser_of(command: str) -> Parser:
-    """The parser of a command. Unknown flags of ``import`` and ``evaluate`` are flags of ``coach``.
+    """The parser of a command. ``import`` and ``evaluate`` also accept flags of ``coach``, which this parser does not
+    know.
 
-    :param command: ``dataset`` has its own parser; ``EVALUATE_POLICY`` is ``coach evaluate`` for a policy, which
-        accepts fewer flags
+    :param command: the command; ``EVALUATE_POLICY`` is ``coach evaluate`` for a policy, which accepts fewer flags. For
+        ``dataset`` see ``get_dataset_parser``
     """
     about, examples, flags, usage, shown = _USAGES[command]
     parser = Parser(f"coach {EVALUATE if command == EVALUATE_POLICY else command}", about, examples, usage)
@@ -785,8 +798,8 @@ def parser_of(command: str) -> Parser:
 
 
 def get_dataset_parser() -> Parser:
-    """The parser of ``coach dataset``; unknown flags of ``record`` are flags of ``coach``."""
-    about = "Look at recorded experience, convert it, and record some."
+    """The parser of ``coach dataset``. ``record`` also accepts flags of ``coach``, which this parser does not know."""
+    about = "Print, convert or record data sets of experience."
     parser = Parser(f"coach {DATASET}", about, DATASET_EXAMPLES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
@@ -798,15 +811,15 @@ def get_dataset_parser() -> Parser:
     info.add_argument("place", metavar="FILE", help="the data set")
     convert = add(CONVERT, "write a data set in another form")
     convert.add_argument("place", metavar="FROM", help="the data set")
-    convert.add_argument("output", metavar="TO", help="the new one")
+    convert.add_argument("output", metavar="TO", help="the new data set")
     usage = f"coach {DATASET} {RECORD} -p PRESET --steps N -o TO [flags of coach]"
     record = add(RECORD, "play a preset or a trained agent, and write the steps", usage)
-    length = "number of environment steps; the last episode is finished"
+    length = "number of environment steps; the last episode is played to its end"
     record.add_argument("--steps", type=_from(1), required=True, metavar="N", help=length)
     record.add_argument("-o", "--output", metavar="TO", required=True, help="the new data set")
     who = (
-        f"{RANDOM} actions (default without a checkpoint), actions of the agent while it is {EXPLORING}, or of the "
-        f"{DEPLOYED} agent (default with -crd or --resume)"
+        f"{RANDOM}: random actions (default without a checkpoint); {EXPLORING}: the agent with exploration, as in "
+        f"training; {DEPLOYED}: the agent without exploration (default with -crd or --resume)"
     )
     record.add_argument("--policy", choices=POLICIES, metavar="POLICY", help=who)
     return parser
@@ -815,8 +828,9 @@ def get_dataset_parser() -> Parser:
 def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split the arguments of ``coach evaluate``.
 
-    :return: the runs to evaluate, and the equivalent flags of ``coach`` without ``--resume RUN``
-    :raises CoachError: no experiment is named, or STEPS is not a number
+    :param arguments: the arguments after ``evaluate``
+    :return: the runs to evaluate, and flags of ``coach`` that together with ``--resume RUN`` evaluate a run
+    :raises CoachError: if no experiment is given, or STEPS is not a number
     """
     parser = parser_of(EVALUATE)
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
@@ -826,7 +840,8 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def free_experiment_path(args: argparse.Namespace) -> str:
-    """A free directory for a run without ``--run_directory``, below ``args.experiment_path``. It is not created."""
+    """The path of a new directory for a run without ``--run_directory``, in ``args.experiment_path``. The directory is
+    not created."""
     from rl_coach import logger
     from rl_coach.command_line import preset_catalogue
 
@@ -836,8 +851,8 @@ def free_experiment_path(args: argparse.Namespace) -> str:
 
 
 def keywords() -> frozenset[str]:
-    """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print, and flags for
-    several runs, are missing."""
+    """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print a text and flags
+    for several runs are not accepted."""
     actions = get_argument_parser()._actions
     return frozenset(action.dest for action in actions) - _NO_KEYWORDS
 
@@ -850,7 +865,7 @@ _OF_THE_WHOLE_RUN = {
 
 
 def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -> list[str]:
-    """The flags from which the trainer and the workers of a distributed run build their graphs.
+    """The flags that the trainer and the workers of a distributed run need to build their graphs.
 
     :param args: the flags of the run
     :param defaults: the flags' default values
@@ -863,9 +878,10 @@ def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -
 
 
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
-    """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
+    """Convert keywords such as ``preset="CartPole_DQN", render=True`` to the arguments of a command line.
 
-    True gives the flag alone. False and None omit the flag; False switches off a flag that is on by default.
+    True becomes a flag without a value. None and False become no argument, but False switches off a flag that is on by
+    default.
     """
     arguments = []
     for name, value in keywords.items():

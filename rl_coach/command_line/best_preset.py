@@ -11,9 +11,9 @@ from rl_coach.command_line import custom_parameters, preset_catalogue
 def text_of(preset: str, settings: str, about: str) -> str:
     """The text of a preset file.
 
-    :param preset: the base preset, as ``-p`` names it
-    :param settings: the changes, as for ``-cp``, with whole paths
-    :param about: the description, in one sentence
+    :param preset: the base preset, in a form of ``-p``
+    :param settings: the changes in the form of ``-cp``, with whole paths
+    :param about: the description of the new preset, in one sentence
     """
     statements = custom_parameters.statements(settings, f"the settings of {preset}")
     names = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
@@ -29,7 +29,8 @@ def text_of(preset: str, settings: str, about: str) -> str:
 
 
 def _base(preset: str) -> tuple[str, str, list[str]]:
-    """The module, the name to import, and lines that assign ``graph_manager`` if the import does not."""
+    """The module of the base preset, the name to import from it, and further lines that assign ``graph_manager``, if
+    the import does not assign it."""
     path, _, variable = preset_catalogue.path_of(preset).rpartition(":")
     file, directory = pathlib.Path(path), preset_catalogue.preset_directory()
     if file.is_relative_to(directory):

@@ -1,4 +1,4 @@
-"""``--budget 20min``: a number of training steps that fits the time, measured once before the run."""
+"""``--budget 20min``: measure the speed of training, then train for the number of steps that fits into the time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARE_OF_MEASURING, _LEAST_SECONDS_OF_MEASURING = 0.05, 4.0
 _SHARE_OF_PREPARING = 0.5
 _SHARE_OF_ENDING = 0.02
 _SHARE_PLANNED = 0.9
-"""The share of the time that is planned. A machine is not always as fast as during the measuring."""
+"""The share of the time that is planned, because the machine may be slower than during the measurement."""
 _SECONDS_OF_START_AND_END = 3.0
 _LEAST_ROUNDS = 3
 _ENDLESS = 10**9
@@ -32,18 +32,18 @@ _DIGITS = 3
 
 
 class _IsMeasured(Exception):
-    """Ends the measuring."""
+    """Raised to end the measurement."""
 
 
 @dataclass
 class Speed:
     """The measured times of a preset, in seconds.
 
-    :param preparing: building the graph, heatup, and the first training with its compilation
-    :param per_step: an environment step with its training
-    :param per_evaluation: an evaluation with the longest episodes
-    :param steps_between_evaluations: environment steps between two evaluations
-    :param per_checkpoint: saving a checkpoint
+    :param preparing: seconds to build the graph, for heatup, and for the first training with its compilation
+    :param per_step: seconds of an environment step with its training
+    :param per_evaluation: seconds of an evaluation with the longest possible episodes
+    :param steps_between_evaluations: number of environment steps between two evaluations
+    :param per_checkpoint: seconds to save a checkpoint
     """
 
     preparing: float
@@ -54,11 +54,14 @@ class Speed:
 
     @property
     def ending(self) -> float:
-        """The time to keep for the end of the run."""
+        """The seconds that are reserved for the end of the run."""
         return _SECONDS_OF_START_AND_END + 3 * self.per_checkpoint
 
     def steps_in(self, seconds: float) -> int:
-        """The number of steps for a time, rounded down to three digits. The time includes the evaluations."""
+        """The number of training steps that fit into a time, rounded down to three digits.
+
+        :param seconds: the time, which includes the evaluations
+        """
         left = _SHARE_PLANNED * (seconds - self.preparing - self.ending) - self.per_evaluation
         steps = int(max(0.0, left) / (self.per_step + self.per_evaluation / self.steps_between_evaluations))
         unit = 10 ** max(0, len(str(steps)) - _DIGITS)
@@ -66,12 +69,14 @@ class Speed:
 
 
 def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: float) -> None:
-    """Measure the speed, and run for the steps that fit. If the machine becomes slower, the run ends before.
+    """Measure the speed of training, and train for the number of steps that fits into the time. If the machine becomes
+    slower, the run ends earlier.
 
-    :param graph_manager: the preset's graph manager with the flags applied, not created yet
+    :param graph_manager: the preset's graph manager with the flags applied, before ``create_graph``
+    :param args: the flags
     :param launcher: a ``CoachLauncher``
-    :param began: the time of the start, of ``time.monotonic``
-    :raises CoachError: the time is too short, or the schedule cannot be fitted
+    :param began: the start of the program, in the time of ``time.monotonic``
+    :raises CoachError: if the time is too short, ``-cp`` sets ``improve_steps``, or the graph learns from a data set
     """
     if any(path.rpartition(".")[2] == "improve_steps" for path, _ in settings_in(args.custom_parameter or "")):
         raise CoachError("--budget sets improve_steps: leave it out of -cp")
@@ -86,14 +91,14 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     speed = _measured(launcher.get_graph_manager_from_args(args), args, launcher, began)
     steps = speed.steps_in(end - time.monotonic())
     if steps < 1:
-        raise CoachError(f"--budget: {args.budget} s are too short: {speed.preparing:.0f} s pass before training")
+        raise CoachError(f"--budget: {args.budget} s are too short: training would begin after {speed.preparing:.0f} s")
     texts = [f"improve_steps=EnvironmentSteps({steps})"]
     texts += [f"{path}={_text(schedule, max(1, round(length * steps / total)))}" for path, schedule, length in settings]
     screen.print(f"--budget: {steps:,} steps fit ({1 / speed.per_step:,.0f} a second)")
     if settings:
-        screen.print(f"--budget: schedules that follow the number of steps: {_names(settings)}")
+        screen.print(f"--budget: schedules that were fitted to the number of steps: {_names(settings)}")
     if fixed:
-        screen.print(f"--budget: schedules that do not follow, with lengths other than the run's: {_names(fixed)}")
+        screen.print(f"--budget: schedules that were not fitted, because they do not end with the run: {_names(fixed)}")
     args.custom_parameter = joined_settings(args.custom_parameter, "; ".join(texts))
     fitted = launcher.get_graph_manager_from_args(args)
     try:
@@ -109,7 +114,7 @@ def _names(found: list[tuple[str, Schedule, int]]) -> str:
 
 
 def _schedules(graph_manager: Any) -> Iterator[tuple[str, Schedule]]:
-    """The schedules that change, with their paths in ``-cp``."""
+    """The schedules of a preset that are not constant, with their paths in ``-cp``."""
     for path, holder in settings_below(graph_manager):
         for name, value in vars(holder).items():
             ends = (value.initial_value, getattr(value, "final_value", None)) if isinstance(value, Schedule) else (0, 0)
@@ -118,8 +123,8 @@ def _schedules(graph_manager: Any) -> Iterator[tuple[str, Schedule]]:
 
 
 def _length_if_it_follows(graph_manager: Any, path: str, schedule: Schedule) -> int:
-    """The length of a schedule that ends with the run; 0 for another schedule. A learning rate counts updates, or
-    training phases."""
+    """The length of a schedule that ends with the run; 0 for other schedules. The schedule of a learning rate counts
+    updates or training phases."""
     end = graph_manager.improve_steps
     length = {LinearSchedule: "decay_steps", HalvingSchedule: "steps"}.get(type(schedule))
     if length is None or type(end) is not EnvironmentSteps or end.num_steps >= _ENDLESS:
@@ -134,18 +139,19 @@ def _length_if_it_follows(graph_manager: Any, path: str, schedule: Schedule) -> 
 
 
 def _text(schedule: Any, length: int) -> str:
-    """A schedule with another length, as a value of ``-cp``."""
+    """A schedule with another length, as a value for ``-cp``."""
     halvings = f", {schedule.half_lives!r}" if isinstance(schedule, HalvingSchedule) else ""
     return f"{type(schedule).__name__}({schedule.initial_value!r}, {schedule.final_value!r}, {length}{halvings})"
 
 
 @dataclass
 class _Watch:
-    """Notes times and counts a few times a second, and ends the measuring.
+    """Records times and counts a few times a second, and ends the measurement.
 
     :param graph_manager: the graph that trains
-    :param seconds: the least time to measure
-    :ivar notes: seconds without compilations, environment steps and updates; one note for each increase of the updates
+    :param seconds: the shortest time to measure
+    :ivar notes: the records: the seconds without compilations, the environment steps and the updates. There is a record
+        for each increase of the updates
     """
 
     graph_manager: GraphManager
@@ -153,7 +159,7 @@ class _Watch:
     notes: list[tuple[float, int, int]] = field(default_factory=list)
 
     def __call__(self) -> tuple:
-        """Take a note. :return: no further fields for the display"""
+        """Add a record if there were new updates. :return: (), no further fields for the display"""
         counts = self.graph_manager.total_steps_counters[RunPhase.TRAIN]
         now = time.monotonic() - screen.seconds_waited
         if counts[TrainingSteps] > (self.notes[-1][2] if self.notes else 0):
@@ -164,9 +170,9 @@ class _Watch:
 
 
 def _measured(graph_manager: GraphManager, args: argparse.Namespace, launcher: Any, began: float) -> Speed:
-    """Measure the times of a preset in a run that is thrown away.
+    """Measure the times of a preset in a short run. The files of this run are deleted.
 
-    :raises CoachError: the time is too short
+    :raises CoachError: if the time is too short
     """
     started = time.monotonic()
     watch = _Watch(graph_manager, max(_LEAST_SECONDS_OF_MEASURING, _SHARE_OF_MEASURING * args.budget))
@@ -206,7 +212,7 @@ def _evaluation(graph_manager: GraphManager) -> tuple[float, float]:
     share = trained[EnvironmentSteps] / max(1, trained[type(period)])
     if not length.num_steps:
         return 0.0, period.num_steps * share
-    graph_manager.evaluate(EnvironmentEpisodes(1))  # it compiles
+    graph_manager.evaluate(EnvironmentEpisodes(1))  # not measured, because it includes compilation
     before = tested[EnvironmentSteps]
     seconds = _seconds_of(lambda: graph_manager.evaluate(EnvironmentEpisodes(1)))
     steps = tested[EnvironmentSteps] - before

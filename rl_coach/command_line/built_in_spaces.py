@@ -1,4 +1,4 @@
-"""Search spaces of ``coach tune`` without ``--space``: the settings and values for each family of agents. They follow
+"""The search spaces of ``coach tune`` without ``--space``: settings and values for each family of agents, similar to
 the search spaces of rl-baselines3-zoo."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LEARNING_RATES = (
     "learning_rate = log_uniform(1e-5, 1e-2)",
     "learning_rate = ConstantSchedule(log_uniform(1e-5, 1e-2))",
 )
-"""For presets with a number, and for presets with a schedule."""
+"""The dimension for presets with a number as learning rate, and for presets with a schedule."""
 _COMMON = ("agent_params.algorithm.discount = choice(0.9, 0.95, 0.98, 0.99, 0.995, 0.999)",)
 _SMALL_NETWORKS = (
     "middleware_parameters.scheme = "
@@ -52,7 +52,7 @@ _MAIN_NETWORK = "agent_params.network_wrappers['main']."
 
 
 def family_of(agent_params: Any) -> str:
-    """The name of an agent's family in ``_FAMILIES``, found by its settings."""
+    """The name of an agent's family in ``_FAMILIES``. It depends on the settings that the agent has."""
     algorithm = agent_params.algorithm
     if hasattr(algorithm, "optimization_epochs"):
         return "proximal"
@@ -62,25 +62,31 @@ def family_of(agent_params: Any) -> str:
 
 
 def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
-    """The search space of the preset's family of agents, without settings that the preset does not have.
+    """The search space for a preset: the settings of its agent's family that the preset has.
 
-    :param steps: environment steps that a trial trains
-    :raises CoachError: the preset has several agents, or does not have any of the settings
+    :param graph_manager: the preset's graph manager
+    :param steps: environment steps of a trial
+    :raises CoachError: if the preset has several agents, or has none of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)
     if agent_params is None or hasattr(graph_manager, "agents_params"):
-        raise CoachError("there is no search space for presets of several agents: give --space")
+        raise CoachError("there is no search space for presets with several agents: set --space")
     unit = type(agent_params.algorithm.num_steps_between_copying_online_weights_to_target).__name__
     lines = (line.format(steps=steps, unit=unit) for line in (*_COMMON, *_FAMILIES[family_of(agent_params)]))
     found = [_first_that_fits(graph_manager, texts) for texts in (_LEARNING_RATES, *((line,) for line in lines))]
     dimensions = [one for one in found if one is not None]
     if not dimensions:
-        raise CoachError("there is no search space for this preset: give --space")
+        raise CoachError("there is no search space for this preset: set --space")
     return dimensions
 
 
 def _first_that_fits(graph_manager: Any, texts: Sequence[str]) -> Dimension | None:
-    """The first dimension that the preset has and that accepts all values, in all networks or in the main network."""
+    """The first dimension that fits the preset: the preset has the setting and accepts all values. If the setting does
+    not fit all networks, the main network is tried. None if no dimension fits.
+
+    :param graph_manager: the preset's graph manager
+    :param texts: the dimensions
+    """
     for text in (*texts, *(f"{_MAIN_NETWORK}{text}" for text in texts)):
         (dimension,) = search_space.parse(text, "search space")
         try:

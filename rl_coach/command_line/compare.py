@@ -1,4 +1,4 @@
-"""``coach compare``: a report on runs side by side."""
+"""``coach compare``: write a report that compares runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def run(arguments: Sequence[str]) -> None:
     """Run ``coach compare``.
 
     :param arguments: the arguments after ``compare``
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong, or the report cannot be written
     """
     args = command_line.parser_of(command_line.COMPARE).parse_args(arguments)
-    from rl_coach.runs import comparison as comparisons  # after --help has answered
+    from rl_coach.runs import comparison as comparisons  # imported here, so that --help is fast
     from rl_coach.runs import report
     from rl_coach.utilities.system import shown
 
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """The ends of the scale of each environment, from ``--range ENVIRONMENT=LOW,HIGH``."""
+    """The scores that become 0 and 1, by environment, from ``--range ENVIRONMENT=LOW,HIGH``."""
     found = {}
     for text in args.range or ():
         task, equals, ends = text.rpartition("=")

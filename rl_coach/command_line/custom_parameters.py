@@ -1,8 +1,8 @@
-"""``-cp``: settings changed on the command line. They are parsed, never executed.
+"""``-cp``: change settings on the command line. The text is parsed and never executed.
 
-``"a.b=EnvironmentSteps(1000); c['main'].d=0.5"`` has the form of Python assignments, so Python's own parser reads it.
-This module decides which expressions are allowed: attribute paths on the left; on the right literals, arithmetic on
-numbers, the constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS``.
+``"a.b=EnvironmentSteps(1000); c['main'].d=0.5"`` has the form of Python assignments, so Python's parser reads the text.
+This module allows only some expressions: paths of attributes and keys on the left of ``=``; literals, arithmetic on
+numbers, constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS`` on the right.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CONSTRUCTORS = {
     "TransformerMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "RNDParameters": "rl_coach.agents.curiosity",
 }
-"""Names that may be constructed, and their modules. Layers may also be written without a call, as classes."""
+"""The classes that a value may construct, and their modules. A layer may also be the class itself, without a call."""
 
 ENUMS = {
     "RunPhase": "rl_coach.core_types",
@@ -65,7 +65,7 @@ ENUMS = {
     "MemoryGranularity": "rl_coach.memories.memory",
     "ObservationSpaceType": "rl_coach.environments.observation_space_type",
 }
-"""Enums with members that may be named, and the enums' modules."""
+"""The enums with members that may be values, and the modules of the enums."""
 
 _INDEX = re.compile(r"\[[^]]*\]")
 _LARGEST_EXPONENT = 64
@@ -83,7 +83,11 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 @dataclass(frozen=True)
 class Step:
-    """Step of a path: an attribute's name, or the key or index of an item."""
+    """A step of a path.
+
+    :param key: the name of an attribute, or the key or index of an item
+    :param is_item: True for a key or an index
+    """
 
     key: Union[str, int]
     is_item: bool = False
@@ -104,14 +108,15 @@ class Assignment:
 
 
 def apply_custom_parameters(graph_manager: Any, text: str) -> None:
-    """Change settings of a graph manager: all of them, or none if one is refused.
+    """Change settings of a graph manager. If a setting is refused, no setting is changed.
 
     A path starts at an attribute of the graph manager: ``agent_params``, ``env_params``, ``visualization_parameters``,
-    ``improve_steps`` and so on. The graph manager holds its schedule itself, so ``schedule_params.improve_steps``, as a
-    preset would write it, is the same as ``improve_steps``.
+    ``improve_steps`` and so on. ``schedule_params.improve_steps`` is the same as ``improve_steps``, because the graph
+    manager has the attributes of its schedule.
 
+    :param graph_manager: the graph manager
     :param text: the settings, ``path=value; path=value``
-    :raises CoachError: a path does not exist (the message names the nearest), or a value is not allowed there
+    :raises CoachError: if a path does not exist, or its setting does not accept the value
     """
     targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
     for target, assignment in targets:
@@ -121,12 +126,14 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
 
 
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
-    """Change settings of a graph manager by Python values: all of them, or none if one is refused.
+    """Change settings of a graph manager to Python values. If a setting is refused, no setting is changed.
 
-    :param settings: values by path, as for ``-cp``, or nested; a path may also start at an attribute of
-        ``agent_params``; the name of a setting alone sets it in all networks that have it
-    :return: a line for each name that sets several places; it names the places
-    :raises CoachError: as ``apply_custom_parameters``; or one name means settings of different kinds
+    :param graph_manager: the graph manager
+    :param settings: values by path, also as nested dictionaries. A path has the form of ``-cp``, or starts at an
+        attribute of ``agent_params``. The name of a setting without a path sets it in all networks that have it
+    :return: a message for each name that sets several places, with the paths of these places
+    :raises CoachError: if a path does not exist, its setting does not accept the value, or a name stands for different
+        settings
     """
     targets: list[tuple[_Target, Assignment]] = []
     said: list[str] = []
@@ -147,10 +154,11 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
 
 def places(graph_manager: Any, name: str) -> list[str]:
-    """The paths that the name of a setting means: the path itself, the path below ``agent_params``, or all paths that
-    end with the name.
+    """The paths of a setting.
 
-    :raises CoachError: there is no such path, or the paths differ in more than the network or the input
+    :param graph_manager: the graph manager
+    :param name: a path, a path below ``agent_params``, or the end of one or more paths
+    :raises CoachError: if there is no such path, or the paths differ in more than the name of a network or an input
     """
     for root in ("", "agent_params."):
         try:
@@ -170,7 +178,8 @@ def places(graph_manager: Any, name: str) -> list[str]:
 
 
 def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
-    """The places and values of a setting. A dictionary for an object sets the object's own settings."""
+    """The places and values of a setting. If the value is a dictionary and the place has an object, each entry sets an
+    attribute of the object."""
     steps = _parsed_path(path)
     target = _Target.find(graph_manager, steps)
     current = target.get()
@@ -187,19 +196,22 @@ def _parsed_path(text: str) -> tuple[Step, ...]:
 
 
 def parse(text: str) -> list[Assignment]:
-    """The assignments in ``text``, in order.
+    """Parse the assignments in a text.
 
-    :raises CoachError: a part of the text is not an assignment of an allowed value to a path
+    :param text: the settings, ``path=value; path=value``
+    :return: the assignments, in order
+    :raises CoachError: if a part of the text is not an assignment of an allowed value to a path
     """
     return [Assignment(tuple(_path(one.targets[0])), _value(one.value)) for one in statements(text.strip(), "-cp")]
 
 
 def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
-    """The statements ``path=value; path=value`` of a text, each with one target.
+    """Parse the statements ``path=value; path=value`` of a text.
 
+    :param text: the text
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
-    :raises CoachError: the text has another form
+    :raises CoachError: if the text has another form
     """
     try:
         found = ast.parse(text).body
@@ -240,7 +252,8 @@ def _key(node: ast.Subscript) -> Union[str, int]:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of an expression, computed here and never by Python's evaluator."""
+    """The value of an expression. It is computed without ``eval``, and other expressions than the allowed ones are
+    refused."""
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex, type(...))):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -272,7 +285,7 @@ def _dictionary(node: ast.Dict) -> dict:
 def number(node: ast.expr) -> Any:
     """The value of an expression that is a number.
 
-    :raises CoachError: the value is not a number
+    :raises CoachError: if the value is not a number
     """
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -289,7 +302,7 @@ def _arithmetic(node: ast.BinOp) -> Any:
     except (ArithmeticError, ValueError) as error:
         raise CoachError(f"-cp: '{source_of(node)}' cannot be computed: {error}") from None
     if isinstance(result, complex) or (isinstance(result, int) and result.bit_length() > 2**12):
-        raise CoachError(f"-cp: '{source_of(node)}' is not a number that a parameter can have")
+        raise CoachError(f"-cp: '{source_of(node)}' is too large, or is not a real number")
     return result
 
 
@@ -318,10 +331,11 @@ def _construct(node: ast.Call) -> Any:
 
 
 def literal_arguments(what: str, text: str) -> dict[str, Any]:
-    """The keyword arguments in ``(name=value, ...)``. The values have the same form as for ``-cp``.
+    """Parse the keyword arguments in ``(name=value, ...)``. The values have the same form as in ``-cp``.
 
     :param what: the beginning of error messages
-    :raises CoachError: the text has another form
+    :param text: the arguments with their parentheses
+    :raises CoachError: if the text has another form
     """
     try:
         call = ast.parse(f"f{text}", mode="eval").body
@@ -336,7 +350,7 @@ def literal_arguments(what: str, text: str) -> dict[str, Any]:
 
 
 def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
-    """``steps`` with an int as its number, so that users can write ``EnvironmentSteps(1e6)``."""
+    """Convert the number of ``steps`` to an int, so that users can write ``EnvironmentSteps(1e6)``."""
     count: Any = steps.num_steps
     if isinstance(count, bool) or not isinstance(count, (int, float)) or count < 0 or count != count // 1:
         raise CoachError(f"-cp: '{source_of(node)}' needs a whole number, 0 or more")
@@ -372,12 +386,12 @@ def _known() -> str:
 
 
 def source_of(node: ast.AST) -> str:
-    """The source of an expression or a statement, for messages."""
+    """The source text of an expression or a statement, shortened for messages."""
     return shortened(ast.unparse(node))
 
 
 def shortened(text: str) -> str:
-    """A text cut to 80 characters, for messages."""
+    """A text, cut to 80 characters for messages."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -388,15 +402,20 @@ def _from_root(assignment: Assignment) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class _Target:
-    """The place at the end of a path: the object that holds it, and the last step."""
+    """The place at the end of a path.
+
+    :param holder: the object that has the attribute or item
+    :param last: the last step of the path
+    """
 
     holder: Any
     last: Step
 
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
-        """
-        :raises CoachError: the path does not exist; the message names the nearest path
+        """Find the place of a path.
+
+        :raises CoachError: if the path does not exist; the message contains the nearest path
         """
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
@@ -411,7 +430,7 @@ class _Target:
     def exists(self) -> bool:
         key = self._key
         if not self.last.is_item:
-            if self._is_read_only():  # reading it may raise an error
+            if self._is_read_only():  # do not read the attribute, because its property may raise an error
                 return True
             return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
@@ -420,12 +439,13 @@ class _Target:
 
     @property
     def _key(self) -> Any:
-        """The key of an item. A class as key is written by its name, such as a kind of action space in exploration."""
+        """The key of an item. If the keys are classes, a path contains the name of the class, such as a kind of action
+        space in the exploration parameters."""
         names = {key.__name__: key for key in self.holder if isinstance(key, type)} if self.last.is_item else {}
         return names.get(str(self.last.key), self.last.key)
 
     def _is_setting(self) -> bool:
-        """False for attributes of a graph manager that belong to its run."""
+        """False for attributes of a graph manager that are not settings."""
         return str(self.last.key) not in _attributes_of_a_run() or not is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
@@ -449,8 +469,9 @@ class _Target:
             setattr(self.holder, str(self.last.key), value)
 
     def check(self, assignment: Assignment) -> None:
-        """
-        :raises CoachError: the present value is of another kind
+        """Check that an assignment is possible.
+
+        :raises CoachError: if the place cannot be set, or the new value has another kind than the present value
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
@@ -461,7 +482,8 @@ class _Target:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
 
     def _is_declared(self, value: Any) -> bool:
-        """True if the value may be None, or if it may be a number or a schedule and is one of these."""
+        """True if the constraints of the parameter class allow the value, although the present value has another kind:
+        None, or a schedule instead of a number, or a number instead of a schedule."""
         if self.last.is_item or not (
             value is None or any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value))
         ):
@@ -472,12 +494,12 @@ class _Target:
 
     def _is_read_only(self) -> bool:
         if self.last.key == "path" and _is_a(self.holder, "rl_coach.base_parameters", "Parameters"):
-            return True  # the class that the settings belong to
+            return True  # the path selects the class that these parameters belong to
         attribute = getattr(type(self.holder), str(self.last.key), None)
         return isinstance(attribute, property) and attribute.fset is None
 
     def names(self) -> list[str]:
-        """Names or keys that the last step could have."""
+        """The names or keys that could be the last step of the path."""
         if not self.last.is_item:
             of_run = _attributes_of_a_run() if is_graph_manager(self.holder) else ()
             names = getattr(self.holder, "__dict__", {})
@@ -488,7 +510,7 @@ class _Target:
 
 
 _GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter", "KeepsEpisodeState")
-"""Common bases. Two objects that share only one of these cannot replace each other."""
+"""General base classes. If two objects have only these base classes in common, one cannot replace the other."""
 
 
 @functools.cache
@@ -501,7 +523,7 @@ def _attributes_of_a_run() -> frozenset[str]:
 
 
 def _wanted_kind(current: Any, value: Any) -> str | None:
-    """A description of the values that can replace ``current``; None if ``value`` can."""
+    """A description of the values that can replace ``current``; None if ``value`` can replace it."""
     if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
         count = value if _is_number(value) else current.num_steps
         return f"a number of steps with its unit, such as EnvironmentSteps({count}) or TrainingSteps({count})"
@@ -541,7 +563,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _wanted_object(current: Any, value: Any) -> str | None:
-    """The result of ``_wanted_kind`` for an object. A filter may be None: the environment's filter is used then."""
+    """The result of ``_wanted_kind`` for an object. A filter may be None, which selects the environment's filter."""
     kinds = [kind for kind in type(current).__mro__ if not kind.__name__.startswith("_")]
     kind = next(kind for kind in reversed(kinds) if kind.__name__ not in _GENERAL)
     if isinstance(value, kind) or (value is None and _is_a(current, "rl_coach.filters.filter", "Filter")):
@@ -550,7 +572,8 @@ def _wanted_object(current: Any, value: Any) -> str | None:
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:
-    """The result of ``_wanted_kind`` for a list or a dictionary. Objects in it must stay objects of their kind."""
+    """The result of ``_wanted_kind`` for a list or a dictionary. If it contains objects such as layers, the new items
+    must be objects of the same kind."""
     if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
         return "a list" if isinstance(current, list) else "a dictionary"
     present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))
@@ -595,5 +618,5 @@ def _paths_below(obj: Any, path: str, depth: int) -> Iterator[str]:
 
 
 def _written(key: Any) -> Any:
-    """The key of an item in a path. The key of a class is its name."""
+    """The text of a key in a path. A class is written as its name."""
     return key.__name__ if isinstance(key, type) else key

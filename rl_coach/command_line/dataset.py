@@ -1,4 +1,4 @@
-"""``coach dataset``: look at recorded experience, convert it, and record some."""
+"""``coach dataset``: print, convert or record data sets of experience."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     """Run ``coach dataset``.
 
     :param arguments: the arguments after ``dataset``
-    :param launcher: a ``CoachLauncher``; it builds the graph of the agent to record
-    :raises CoachError: for bad input
+    :param launcher: a ``CoachLauncher``, which builds the graph of the agent to record
+    :raises CoachError: if an argument is wrong, or a file cannot be read or written
     """
     parser = command_line.get_dataset_parser()
     args, flags = parser.parse_known_args(arguments)
     if flags and args.command != command_line.RECORD:
         parser.error(f"unknown flag '{flags[0]}'")
-    from rl_coach.memories import data_set_files  # after --help has answered
+    from rl_coach.memories import data_set_files  # imported here, so that --help is fast
 
     if args.command == command_line.INFO:
         summary = data_set_files.read(args.place).summary()

@@ -1,4 +1,4 @@
-"""``coach -dc``: from the flags to a distributed run."""
+"""``coach -dc``: start a distributed run."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ MakeGraph = Callable[[argparse.Namespace], Any]
 
 
 def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGraph) -> int:
-    """Train with rollout workers, on this machine, on Ray or on Kubernetes.
+    """Train with rollout workers on this machine, on Ray or on Kubernetes.
 
+    :param args: the flags
     :param defaults: the flags' default values
     :param make_graph: makes the preset's graph with the flags applied; raises CoachError if a flag is wrong
     :return: the exit code
-    :raises CoachError: for bad input, or a run that cannot start
+    :raises CoachError: if a flag is wrong, or the run cannot start
     :raises TrainingError: if training itself fails
     """
     path = args.distributed_coach_config_path
@@ -86,9 +87,11 @@ def _orchestrator(order: RunOrder, settings: DistributedSettings, keeps_logs: bo
 
 
 def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
-    """Become the trainer or a rollout worker of a run, from the flags of Coach 1.0.1's orchestrator.
+    """Replace this process by the trainer or a rollout worker of a run that an orchestrator of Coach 1.0.1 has started.
 
-    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
+    :param args: the flags
+    :param defaults: the flags' default values
+    :raises CoachError: if the JSON of a flag is invalid, or contains an unknown backend or store
     """
     backend, store = _described(args)
     password = backend.orchestrator_params.get("redis_password")
@@ -110,14 +113,15 @@ def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
 
 
 def name_of_this_worker() -> str:
-    """A name for this worker, unique to its host and process."""
+    """A name for this worker, made of the names of its host and process."""
     return f"worker-{socket.gethostname()}-{os.getpid()}"
 
 
 def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParameters, DataStore]:
-    """The memory backend and the data store that the flags of Coach 1.0.1's orchestrator describe.
+    """The parameters of the memory backend, and the data store, from the flags of an orchestrator of Coach 1.0.1.
 
-    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
+    :param args: the flags
+    :raises CoachError: if the JSON of a flag is invalid, or contains an unknown backend or store
     """
     from rl_coach.data_stores.data_store_impl import open_data_store
 
@@ -126,7 +130,7 @@ def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParam
 
 
 def _described(args: argparse.Namespace) -> tuple[Any, DataStoreOrder]:
-    """(parameters of the memory backend, order for the data store)"""
+    """The parameters of the memory backend, and the settings of the data store for the run order."""
     from rl_coach.data_stores.data_store_impl import construct_data_store_params
     from rl_coach.memories.backend.memory_impl import construct_memory_params
 
@@ -149,7 +153,7 @@ def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) ->
 
 
 def _data_store_order(store: Any) -> DataStoreOrder:
-    """The order for a data store. :param store: the store's parameters"""
+    """The settings of a data store for the run order. :param store: the store's parameters"""
     if store.store_type == "redis":
         return DataStoreOrder()
     names = ("checkpoint_dir", "end_point", "bucket_name", "creds_file", "prefix", "expt_dir")
@@ -179,7 +183,8 @@ def _data_store(args: argparse.Namespace, settings: DistributedSettings) -> Data
 
 @contextlib.contextmanager
 def _password_file(settings: DistributedSettings) -> Iterator[str | None]:
-    """The path of a private file with the password of an external Redis; None without a password."""
+    """A context with the path of a private file that contains the password of an external Redis; None without a
+    password."""
     if settings.redis_password is None:
         yield None
         return
@@ -211,13 +216,16 @@ def _run_on_kubernetes(
 
 
 def _place(args: argparse.Namespace) -> tuple[str, str]:
-    """(name of the experiment, name of the run's directory in it)"""
+    """The name of the experiment, and the name of the run's directory in it."""
     above, directory = os.path.split(args.experiment_path)
     return os.path.basename(above), directory
 
 
 def check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
-    """Refuse flags that have a meaning only on this machine, and presets that the image cannot contain."""
+    """Check the flags of a run on Kubernetes.
+
+    :raises CoachError: if a flag works only on this machine, or the preset is a file on this machine
+    """
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:
             hint = "; to continue here, use -dcp FILE with orchestrator = local" if name == "resume" else ""

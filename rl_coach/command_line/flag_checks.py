@@ -1,4 +1,4 @@
-"""Checks of the flags of ``coach`` against each other."""
+"""Checks that find flags of ``coach`` that contradict each other."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 def unmet(args: argparse.Namespace) -> Iterator[str]:
-    """A line for each requirement between flags that is not met. Each line begins with the flag. The checks need no
-    imports and write nothing."""
+    """A message for each contradiction between flags. The checks are fast and write nothing."""
     if not args.preset:
-        yield "no preset given; name one with -p, coach --list shows all"
+        yield "no preset given; select a preset with -p, coach --list shows all presets"
     is_part, distributes = was_started_as_a_part(args), args.distributed_coach
     for name in ("memory_backend_params", "data_store_params"):
         if getattr(args, name) and not is_part:
             parts = f"{TRAINER} or {ROLLOUT_WORKER}"
-            yield f"--{name}: only with --distributed_coach_run_type {parts}; -dcp says where Redis is"
+            yield f"--{name}: only with --distributed_coach_run_type {parts}; use -dcp for the address of Redis"
     if is_part and not args.memory_backend_params:
-        yield "--distributed_coach_run_type: --memory_backend_params, which says where Redis is, is missing"
+        yield "--distributed_coach_run_type: --memory_backend_params is missing, which contains the address of Redis"
     for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
         if getattr(args, name) and not distributes:
             yield f"--{name}: only with -dc"
@@ -56,25 +55,27 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
         if args.play and getattr(args, name) not in (None, False):
             yield f"--play lets you act instead of a trained agent: leave out --{name}"
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
-        yield "-crd and -crf both name a checkpoint: give one of them"
+        yield "-crd and -crf both select a checkpoint: give only one of them"
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
         if path and not os.path.exists(path) and os.path.basename(path) != "best":
             yield f"{flag}: no checkpoint at '{path}'"
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
-        yield "-crf names one checkpoint; for the newest of a directory use -crd"
+        yield "-crf needs a checkpoint, not a directory of checkpoints: use -crd for the newest checkpoint"
 
 
 def refuse_budget(args: argparse.Namespace, what: str) -> None:
-    """
-    :param what: the program or the runs that cannot use ``--budget``
-    :raises CoachError: ``--budget`` is given
+    """Raise an error if ``--budget`` is given.
+
+    :param args: the flags
+    :param what: the reason why ``--budget`` cannot be used
+    :raises CoachError: if ``--budget`` is given
     """
     if args.budget:
         raise CoachError(f"--budget: {what}: leave it out, and set improve_steps with -cp")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
-    """True if an orchestrator written for Coach has started this process as a part of its run."""
+    """True if an orchestrator written for Intel's Coach has started this process as the trainer or a rollout worker."""
     return args.distributed_coach_run_type in (TRAINER, ROLLOUT_WORKER)
 
 
@@ -85,8 +86,8 @@ def wants_workers(args: argparse.Namespace) -> bool:
 
 
 def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
-    """True if the flags ask for several workers, and the agent cannot train on shared weights, so that the workers act
-    for a trainer.
+    """True if the flags ask for several workers, but the agent cannot train on shared weights. Then the workers are
+    rollout workers of a trainer.
     """
     if not wants_workers(args) or args.evaluation_worker:
         return False
@@ -96,7 +97,7 @@ def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace)
 
 
 def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> Iterator[str]:
-    """A line for each requirement of workers on shared weights that the preset or the program does not meet."""
+    """A message for each reason why workers with shared weights cannot train the preset."""
     import multiprocessing
 
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
@@ -119,9 +120,10 @@ def is_policy(directory: str) -> bool:
 
 
 def require_run(directory: str) -> None:
-    """Check that a text names the directory of a run, not a preset.
+    """Check that the user has given the directory of a run, not the name of a preset.
 
-    :raises CoachError: the text is the name of a preset
+    :param directory: the text that the user has given
+    :raises CoachError: if the text is the name of a preset
     """
     from rl_coach.command_line import preset_catalogue
 
@@ -137,5 +139,5 @@ def require_run(directory: str) -> None:
 
 
 def are_several(args: argparse.Namespace) -> bool:
-    """True if the flags ask for several runs."""
+    """True if the flags start or resume several runs."""
     return bool(args.seeds) or bool(args.resume and is_group(args.resume))

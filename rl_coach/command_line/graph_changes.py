@@ -1,4 +1,4 @@
-"""Changes of a preset's graph manager by flags."""
+"""Applies flags to the graph manager of a preset."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
 
 TENSORBOARD = "tensorboard"
-_STEPS_PER_SECOND = 30  # upper limit for a person who plays
+_STEPS_PER_SECOND = 30  # limit for a person who plays
 
 
 def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
-    """Apply flags to a graph manager that is not created yet.
+    """Apply flags to a graph manager, before ``create_graph``.
 
-    :raises CoachError: the level, class or parameter does not exist, or the graph manager does not support the change
+    :param graph_manager: the preset's graph manager
+    :param args: the flags
+    :raises CoachError: if the level, class or parameter does not exist, or the graph manager does not support the
+        change
     """
     if args.environment_type:
         _check_has(graph_manager, "env_params", "-et")
@@ -48,7 +51,7 @@ def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
 
 
 def _select_level(graph_manager: Any, level: str) -> None:
-    """Set the level. It must be one of the selection if the preset has a selection."""
+    """Set the level. If the preset has a list of levels, the level must be in the list."""
     from rl_coach.environments.environment import LevelSelection
 
     _check_has(graph_manager, "env_params", "-lvl")
@@ -67,7 +70,7 @@ def _hand_over_to_human(graph_manager: Any) -> None:
 
     _check_has(graph_manager, "agent_params", "--play")
     trained, player = graph_manager.agent_params, HumanAgentParameters()
-    # with its filters the recorded steps have the form that the preset's agent can learn from
+    # use the filters of the preset's agent, so that this agent can learn from the recorded steps
     player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
     graph_manager.agent_params = player
     environment = graph_manager.env_params
@@ -82,7 +85,7 @@ def _hand_over_to_human(graph_manager: Any) -> None:
 
 
 def _track(graph_manager: GraphManager, text: str) -> None:
-    """Add the trackers that --track names. A tracker that the preset has already is kept with its settings."""
+    """Add the trackers of ``--track``. If the preset already has such a tracker, its tracker is used."""
     from rl_coach.callbacks.tracking import TRACKERS
 
     for name in (part.strip().lower() for part in text.split(",")):

@@ -1,4 +1,4 @@
-"""``coach init``: write files to begin with, an environment with a test and a preset, or a preset to edit."""
+"""``coach init``: write the first files of a new environment, or a preset to edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError, did_you_mean
 
 _WITHOUT_PACKAGES = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
-"""Beginnings of presets that need no extra, the quickest first."""
+"""The beginnings of the names of presets that need no extra, the fastest presets first."""
 
 _TEMPLATES = pathlib.Path(__file__).with_name("templates")
 
@@ -21,11 +21,11 @@ def run(arguments: Sequence[str]) -> None:
     """Run ``coach init``.
 
     :param arguments: the arguments after ``init``
-    :raises CoachError: for bad input; no file has been written then
+    :raises CoachError: if an argument is wrong or a file exists; then no file is written
     """
     args = command_line.parser_of(command_line.INIT).parse_args(arguments)
     if (args.file is None) == (args.preset is None):
-        raise CoachError("give either a file for an environment, or --preset ALGORITHM (see coach init --help)")
+        raise CoachError("give a file for an environment or --preset ALGORITHM, not both (see coach init --help)")
     if args.preset is None:
         _write(_files_of_environment(pathlib.Path(args.file)))
         module = pathlib.Path(args.file).with_suffix("")
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> None:
 def _files_of_environment(file: pathlib.Path) -> dict[pathlib.Path, str]:
     module = file.stem
     if file.suffix != ".py" or not re.fullmatch(r"[a-z][a-z0-9_]*", module):
-        raise CoachError(f"'{file}' must be a name of small letters, digits and '_' that ends with .py, as my_env.py")
+        raise CoachError(f"'{file}' must be made of small letters, digits and '_' and end with .py, such as my_env.py")
     title = "".join(word.capitalize() for word in module.split("_"))
     templates = {
         file: "environment.txt",
@@ -55,7 +55,7 @@ def _files_of_environment(file: pathlib.Path) -> dict[pathlib.Path, str]:
 
 
 def _preset_for(algorithm: str) -> str:
-    """A preset of the algorithm: one without other packages if there is one, then a tuned one."""
+    """The name of a preset for the algorithm. Presets that need no other packages are preferred, then tuned presets."""
     names = [*preset_catalogue.list_tuned_presets(), *preset_catalogue.list_all_presets()]
     names.sort(key=lambda name: not name.removeprefix("tuned/").startswith(_WITHOUT_PACKAGES[:2]))
     names.sort(key=lambda name: not name.removeprefix("tuned/").startswith(_WITHOUT_PACKAGES))
@@ -72,7 +72,7 @@ def _preset_for(algorithm: str) -> str:
 def _write(files: dict[pathlib.Path, str]) -> None:
     """Write new files.
 
-    :raises CoachError: one of the files exists, or its directory cannot be written
+    :raises CoachError: if one of the files exists, or its directory cannot be written
     """
     for file in files:
         if file.exists():

@@ -1,4 +1,4 @@
-"""Settings by the names that they have in other libraries."""
+"""The names of settings in other libraries, and the names of these settings in Coach."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES_HERE = {
     "use_sde": "exploration of agent parameters: StateDependentNoiseParameters(agent_params)",
     "vf_coef": "network_wrappers['main'].heads_parameters[0].loss_weight",
 }
-"""Settings by the names that Stable-Baselines3 and other libraries have for them, and their names here."""
+"""The names of settings in Coach, by their names in Stable-Baselines3 and other libraries."""
 _FROM_ANYWHERE = ("lr",)
 _NOT_HERE = {
     "device": "a GPU is used if the framework finds one, and CUDA_VISIBLE_DEVICES=-1 hides it",
@@ -37,7 +37,7 @@ _NOT_HERE = {
 
 
 def hint(name: str) -> str:
-    """The end of a message that translates the name of a setting of another library; empty for another name."""
+    """The end of an error message with Coach's name for a setting of another library; empty for an unknown name."""
     if name in _NOT_HERE:
         return f"; leave out '{name}': {_NOT_HERE[name]}"
     origin = "other libraries" if name in _FROM_ANYWHERE else "Stable-Baselines3"

@@ -1,4 +1,4 @@
-"""``coach evaluate`` of a policy's folder, such as ``coach fetch`` writes. No run is needed."""
+"""``coach evaluate`` for the folder of a policy, such as a folder that ``coach fetch`` has written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
 
     :param folder: the policy's folder, with ``policy.json``
     :param arguments: the arguments of ``coach evaluate`` after the folder
-    :raises CoachError: the policy is damaged, or does not fit the level
+    :raises CoachError: if the policy is damaged, or does not fit the level
     """
     args = command_line.parser_of(command_line.EVALUATE_POLICY).parse_args(arguments)
     rewards: list[float] = []
@@ -45,14 +45,15 @@ def playing(
     visualization: VisualizationParameters,
     videos: str | None = None,
 ) -> Iterator[tuple[Callable[[], float], Any]]:
-    """Make the environment of a policy. It is closed at the end.
+    """A context with the environment of a policy, which is closed at the end.
 
     :param folder: the policy's folder
-    :param level: None for the level of the policy's preset
+    :param level: the environment's level; None for the level of the policy's preset
     :param seed: the seed of the environment
-    :param videos: the directory of videos
+    :param visualization: settings of rendering and videos
+    :param videos: the directory of videos; None for no videos
     :return: a function that plays an episode and returns its total reward, and the environment
-    :raises CoachError: the policy is damaged, does not fit the level, or the level has several players
+    :raises CoachError: if the policy is damaged, does not fit the level, or the level has several players
     """
     policy = Policy.load(folder)
     parameters = _environment_parameters(folder, policy, level)
@@ -62,7 +63,7 @@ def playing(
     try:
         if isinstance(environment, MultiAgentEnvironment):
             raise CoachError(
-                f"the policy in '{folder}' is for {environment.env_id}, which has several players: name the directory "
+                f"the policy in '{folder}' is for {environment.env_id}, which has several players: give the directory "
                 "of its run"
             )
         spaces = environment.state_space, environment.action_space
@@ -73,19 +74,22 @@ def playing(
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """The environment's parameters from the policy's preset, with the settings that the policy was trained with. Only
-    Coach's own presets are loaded, because loading a preset runs a program.
+    """The environment's parameters from the policy's preset, with the settings of the policy's training. Only presets
+    that come with Coach are loaded, because a preset is a program.
 
-    :raises CoachError: no environment is named, or the policy's settings are not possible
+    :param folder: the policy's folder
+    :param policy: the policy
+    :param level: the environment's level; None for the level of the preset
+    :raises CoachError: if the environment is unknown, or does not have the settings of the training
     """
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:
-        raise CoachError(f"the policy in '{folder}' does not name a preset of Coach: name its environment with -lvl")
+        raise CoachError(f"the policy in '{folder}' is not from a preset of Coach: select its environment with -lvl")
     graph: Any = preset and preset_catalogue.load(preset)
     if graph is not None:
         parameters = graph.env_params
-    else:  # policies of older versions do not say how an arcade game is played
+    else:  # policies of older versions do not contain the settings of an arcade game
         parameters = Atari() if str(level).startswith("ALE/") else GymVectorEnvironment()
     recorded = policy.about.get("environment")
     if recorded is not None and hasattr(parameters, "see_as"):
@@ -98,7 +102,7 @@ def _environment_parameters(folder: str, policy: Policy, level: str | None) -> A
 
 
 def _play(policy: Policy, environment: Any) -> float:
-    """:return: the total reward of an episode"""
+    """Play an episode. :return: the total reward"""
     policy.reset()
     answer = environment.reset_internal_state(force_environment_reset=True)
     while not answer.game_over:

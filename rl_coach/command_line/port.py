@@ -1,6 +1,6 @@
-"""``coach port``: turn a training script of Stable-Baselines3 into a preset, or into a script with ``make_agent``.
+"""``coach port``: convert a training script of Stable-Baselines3 to a preset, or to a script with ``make_agent``.
 
-The script is parsed and never run. Settings that the script leaves out get the defaults of Stable-Baselines3.
+The script is parsed and never run. Settings that the script does not set get the defaults of Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _DDPG = {**_REPLAY, "learning_rate": 1e-3, "action_noise": None}
 
 @dataclass(frozen=True)
 class _Algorithm:
-    """An algorithm of Stable-Baselines3, and its counterpart.
+    """An algorithm of Stable-Baselines3, and the same algorithm in Coach.
 
-    :param module: the module of the agent's parameters
-    :param make: the call that makes the parameters
-    :param networks: the networks with the learning rate, the first has the batches
-    :param defaults: settings with Stable-Baselines3's defaults
-    :param layers: its default layers
-    :param activation: its default activation function
+    :param module: the module of the agent's parameters in Coach
+    :param make: the call that makes these parameters
+    :param networks: the networks in Coach that get the learning rate and the batch size
+    :param defaults: the settings of Stable-Baselines3 with their default values
+    :param layers: the default sizes of the layers in Stable-Baselines3
+    :param activation: the default activation function in Stable-Baselines3
     """
 
     module: str
@@ -104,12 +104,12 @@ _TO_ALGORITHM = {
     "target_noise_clip": "noise_clipping",
     "top_quantiles_to_drop_per_net": "top_quantiles_to_drop",
 }
-"""Settings that have the same meaning, by their names in ``agent_params.algorithm``."""
+"""Settings of Stable-Baselines3, and the names of the same settings in ``agent_params.algorithm``."""
 _ELSEWHERE = {"verbose", "device", "seed", "tensorboard_log", "policy_kwargs", "env", "policy", "stats_window_size",
               "_init_setup_model", "optimize_memory_usage", "monitor_wrapper"}  # fmt: skip
-"""Arguments that are no settings of the algorithm: they are converted elsewhere, or have no effect on training."""
+"""Arguments that are not settings of the algorithm. Other code converts them, or they have no effect on training."""
 _OTHERS = {
-    "register": "name the class as the level, module:Class",
+    "register": "use the class itself as the level, module:Class",
     "evaluate_policy": "coach evaluate RUN evaluates a run",
     "load": "coach import sb3 FILE reads a policy of Stable-Baselines3",
 }
@@ -119,8 +119,13 @@ _OTHERS = {
 class _Environment:
     """The environment of a script.
 
-    :param level: its level
+    :param level: the level for Coach
     :param copies: the number of copies
+    :param is_atari: True if the script uses ``make_atari_env``
+    :param is_normalized: True if the script normalises observations
+    :param is_async: True if the copies run in separate processes
+    :param stacked: number of stacked frames; 0 if frames are not stacked
+    :param settings: the source text of further arguments of the environment
     """
 
     level: str = ""
@@ -144,7 +149,7 @@ def _environment(script: Script, node: Any, file: pathlib.Path) -> _Environment:
         return _of_function(script, node, file)
     if isinstance(node, ast.Name) and node.id in script.classes:
         if script.trains_when_imported:
-            script.leave_out(node, f"the class {node.id}: move it into a file of its own, because this file trains")
+            script.leave_out(node, f"the class {node.id}: move it to a separate file, because this file trains")
         return _Environment(f"{file}:{node.id}")
     if isinstance(node, (ast.Name, ast.Attribute)) and script.origin(node)[0]:
         return _Environment(":".join(script.origin(node)))
@@ -172,7 +177,7 @@ def _environment(script: Script, node: Any, file: pathlib.Path) -> _Environment:
     if name == "VecNormalize":
         made.is_normalized = script.known("norm_obs", given.pop("norm_obs", ast.Constant(True)), True)
         if script.known("norm_reward", given.pop("norm_reward", ast.Constant(True)), True):
-            script.leave_out(node, "norm_reward of VecNormalize: it divides by the deviation of returns")
+            script.leave_out(node, "norm_reward of VecNormalize, which divides rewards by the deviation of returns")
     if name == "VecFrameStack":
         made.stacked = script.known("n_stack", given.pop("n_stack", ast.Constant(4)), 4)
     if "env_kwargs" in given:
@@ -187,7 +192,7 @@ def _environment(script: Script, node: Any, file: pathlib.Path) -> _Environment:
 
 
 def _dictionary(given: dict[str, ast.expr]) -> str:
-    """The source of a dictionary of arguments; empty without arguments."""
+    """The source text of a dictionary with these arguments; empty without arguments."""
     return f"dict({', '.join(f'{key}={ast.unparse(one)}' for key, one in given.items())})" if given else ""
 
 
@@ -224,7 +229,7 @@ def run(arguments: Sequence[str]) -> None:
     """Run ``coach port``.
 
     :param arguments: the arguments after ``port``
-    :raises CoachError: the script cannot be read, trains nothing, or the output exists
+    :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
     args = command_line.parser_of(command_line.PORT).parse_args(arguments)
     file = pathlib.Path(args.script)
@@ -251,17 +256,18 @@ def run(arguments: Sequence[str]) -> None:
 
 
 class _Port:
-    """The counterpart of a script.
+    """Converts a script.
 
-    :param file: the script's file, for environments that it defines
-    :raises CoachError: the script makes no model
+    :param script: the parsed script
+    :param file: the script's file, for environments that the script defines
+    :raises CoachError: if the script makes no model
     """
 
     def __init__(self, script: Script, file: pathlib.Path):
         made = [call for call in script.calls if self._is_model(script, call)]
         if not made:
             names = ", ".join(_ALGORITHMS)
-            raise CoachError(f"'{file}' makes no model of Stable-Baselines3 that Coach has: {names}")
+            raise CoachError(f"'{file}' makes no model that Coach can convert; Coach converts {names}")
         for other in made[1:]:
             script.leave_out(other, f"another model: {ast.unparse(other.func)}")
         self.script, self.name = script, script.called(made[0])
@@ -273,7 +279,7 @@ class _Port:
             str(policy.value) if isinstance(policy, ast.Constant) else script.origin(script.resolve(policy))[1]
         )
         if self.policy not in ("MlpPolicy", "CnnPolicy", "MlpLstmPolicy", "CnnLstmPolicy"):
-            script.leave_out(policy or made[0], f"the policy {self.policy}: its networks are those of MlpPolicy")
+            script.leave_out(policy or made[0], f"the policy {self.policy}: the networks are the same as of MlpPolicy")
         self.model = made[0]
         self.callbacks: list[str] = []
         self.total, self.evaluation = self._learning()
@@ -312,7 +318,8 @@ class _Port:
                 self.script.leave_out(call, f"{name}: {_OTHERS[name]}")
 
     def _learning(self) -> tuple[int, tuple[int, int]]:
-        """The steps of training; the steps between two evaluations and the episodes of one."""
+        """The number of training steps, and the schedule of evaluations: the steps between two evaluations, and the
+        episodes of an evaluation."""
         calls = [call for call in self.script.calls if getattr(call.func, "attr", "") == "learn"]
         if not calls:
             raise CoachError("the script never calls learn")
@@ -328,7 +335,7 @@ class _Port:
         return total, evaluation
 
     def _listed(self, node: Any) -> Iterator[Any]:
-        """The callbacks of a list, a ``CallbackList`` or a single callback."""
+        """The callbacks in a list or in a ``CallbackList``, or a single callback."""
         node = self.script.resolve(node)
         if self.script.called(node) == "CallbackList":
             node = self.script.resolve(node.args[0])
@@ -358,7 +365,7 @@ class _Port:
     # the text
 
     def text(self, as_library: bool) -> tuple[str, str]:
-        """The source of the preset or of the script, and the flags of its command."""
+        """The source text of the new preset or script, and the flags for the command that trains it."""
         agent = [f"agent_params = {self.algorithm.make}", *self._network(), *self._algorithm()]
         environment = self._environment_lines()
         seed = self.script.known("seed", self.given["seed"], None) if "seed" in self.given else None
@@ -427,7 +434,7 @@ class _Port:
     # the agent
 
     def _network(self) -> list[str]:
-        """The lines of the networks: layers, weights, optimizer."""
+        """The lines that set the networks: layers, weights and optimizers."""
         kwargs = self.script.known("policy_kwargs", self.given.get("policy_kwargs", ast.Constant(None)), None) or {}
         sizes = self._layers(kwargs.pop("net_arch", None))
         activation = kwargs.pop("activation_fn", self.algorithm.activation)
@@ -443,7 +450,7 @@ class _Port:
                 cells, length = kwargs.pop("lstm_hidden_size", 256), min(32, self.settings["n_steps"])
                 lines.append(f"{path}.middleware_parameters = {memory}(number_of_lstm_cells={cells})")
                 lines.append(f"{path}.middleware_parameters.sequence_length = {length}")
-                what = f"the layers come before the LSTM, the critic shares both, and sequences have {length} steps"
+                what = f"the LSTM follows after the layers, the critic shares both, and sequences have {length} steps"
                 self.script.leave_out(self.model, what)
             hidden = sizes["vf" if name in ("critic", "q") else "pi"]
             if name == "q":
@@ -465,7 +472,7 @@ class _Port:
     def _layers(self, given: Any) -> dict[str, list[int]]:
         """The sizes of the layers of the policy (``pi``) and of the critic (``vf``)."""
         otherwise = list(self.algorithm.layers)
-        if "Cnn" in self.policy:  # the features have a layer of their own
+        if "Cnn" in self.policy:  # the extractor of features has a separate layer
             otherwise = [] if self.algorithm.is_on_policy or "main" in self.algorithm.networks else [256, 256]
         given = given[0] if isinstance(given, list) and given and isinstance(given[0], dict) else given
         if not isinstance(given, dict):
@@ -473,11 +480,11 @@ class _Port:
         policy = given.get("pi", [])
         critic = given.get("vf", given.get("qf", []))
         if policy != critic and "main" in self.algorithm.networks:
-            self.script.leave_out(self.given["policy_kwargs"], f"the critic's own layers {critic}: it has {policy}")
+            self.script.leave_out(self.given["policy_kwargs"], f"layers {critic} of the critic: they are {policy}")
         return {"pi": policy, "vf": critic}
 
     def _weights(self, path: str, name: str, kwargs: dict[str, Any]) -> list[str]:
-        """The lines of the initial weights."""
+        """The lines that set the initial weights."""
         if not self.algorithm.is_on_policy or not kwargs.get("ortho_init", True):
             return [f'{path}.initial_weights = "kaiming_uniform"']
         orthogonal = self._uses("architectures.initializers", "Orthogonal")
@@ -502,7 +509,7 @@ class _Port:
         return [f"{path}.{setting} = {value}" for setting, value in given.items() if value is not None]
 
     def _of_kind(self, kwargs: dict[str, Any], is_image: bool) -> list[str]:
-        """Settings of the networks that one algorithm has."""
+        """The lines for settings of networks that only some algorithms have."""
         main, head = "main", "q.heads_parameters[0]"
         kwargs.pop("ortho_init", None)
         lines = []
@@ -524,7 +531,8 @@ class _Port:
 
     @property
     def _updates(self) -> int:
-        """The steps of a schedule of the learning rate: rollouts on-policy, otherwise updates."""
+        """The number of steps of a schedule of the learning rate. On-policy algorithms count rollouts, other algorithms
+        count updates."""
         if self.algorithm.is_on_policy:
             return self.total // self.rollout
         played, updates = self._playing()
@@ -544,7 +552,7 @@ class _Port:
         return steps, steps if updates == -1 else updates
 
     def _algorithm(self) -> list[str]:
-        """The lines of the algorithm, the memory, the exploration and the filters."""
+        """The lines that set the algorithm, the memory, the exploration and the filters."""
         settings, path = self.settings, "agent_params.algorithm"
         names = {**_TO_ALGORITHM, "target_kl": "max_kl_divergence" if self.name == "TRPO" else "target_kl_divergence"}
         if self.name not in ("SAC", "TQC"):
@@ -630,10 +638,10 @@ class _Port:
         given = self.script.keywords(node, ("mean", "sigma")) if isinstance(node, ast.Call) else {}
         sigma = self.script.known("sigma", given["sigma"], 0.0) if "sigma" in given else 0.0
         if self.script.called(node) == "OrnsteinUhlenbeckActionNoise":
-            self.script.leave_out(node, "OrnsteinUhlenbeckActionNoise: Gaussian noise of the same size")
+            self.script.leave_out(node, "OrnsteinUhlenbeckActionNoise: Gaussian noise of the same size is used")
         if self.name == "TD3":
-            self.script.leave_out(self.model, "target_policy_noise and target_noise_clip are in units of the actions "
-                                  "here: multiply them by half of the range")  # fmt: skip
+            self.script.leave_out(self.model, "target_policy_noise and target_noise_clip: in Coach they have the unit "
+                                  "of the actions, so multiply them by half of the range")  # fmt: skip
         noise, constant = "exploration_policies.additive_noise", self._uses("schedules", "ConstantSchedule")
         return [f"agent_params.exploration = {self._uses(noise, 'AdditiveNoiseParameters')}()",
                 f"agent_params.exploration.noise_schedule = {constant}({sigma / 2})  # of the range of the actions",

@@ -1,4 +1,4 @@
-"""The presets: list them from their files without importing them, and load one."""
+"""Functions that list the presets without importing them, and load a preset."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ SCORES_FILE = "scores.json"
 MOST_SUGGESTIONS = 4
 _DECLARED_NAMES = re.compile(r"^class (\w+)AgentParameters\b(?:(?!^class ).)*?algorithm_names = (\(.*?\))", re.M | re.S)
 _NAMED_BY_SETTINGS = ("CrossQ", "RecurrentPPO", "SimbaV2", "TQC")
-"""Algorithms that are settings of another algorithm. Their presets have these names."""
+"""Algorithms that are other algorithms with special settings. They appear only in the names of presets."""
 
 
 @dataclass(frozen=True)
 class PresetSummary:
     """A preset's line in ``coach --list``.
 
+    :param name: the preset's name
+    :param environment: the environment
+    :param algorithm: the algorithm
     :param score: the mean reward that was measured after training; empty if it is unknown
-    :param target: ``>=`` and the reward that training must reach; empty if the preset names none
+    :param target: ``>=`` and the reward that training must reach; empty if the preset sets no such reward
     """
 
     name: str
@@ -48,7 +51,7 @@ class PresetSummary:
         return self.name, self.environment, self.algorithm, self.score, self.target
 
     def contains(self, text: str) -> bool:
-        """True if a column contains a text, in any case."""
+        """True if a column contains a text, in upper or lower case."""
         return any(text.lower() in cell.lower() for cell in self.cells[:3])
 
 
@@ -66,13 +69,14 @@ def list_all_presets() -> list[str]:
 
 
 def list_tuned_presets() -> list[str]:
-    """The names of the presets with the best known settings of today, ``tuned/CartPole_DQN``, in alphabetical order."""
+    """The names of the tuned presets, which have the best known settings, in alphabetical order. An example is
+    ``tuned/CartPole_DQN``."""
     files = (preset_directory() / "tuned").glob("*.py")
     return sorted(f"tuned/{file.stem}" for file in files if not file.stem.startswith("_"))
 
 
 def summaries(names: list[str] | None = None) -> list[PresetSummary]:
-    """A summary of each preset, read from its source. :param names: None for all of ``list_all_presets``"""
+    """A summary of each preset, from its source text. :param names: None for all presets of ``list_all_presets``"""
     return [_summary(name) for name in (list_all_presets() if names is None else names)]
 
 
@@ -92,9 +96,11 @@ def _summary(name: str) -> PresetSummary:
 
 
 def _algorithm(agent: str, preset: str) -> str:
-    """The usual name of an agent's algorithm. If it has several names, the name that the preset has.
+    """The name of a preset's algorithm: the end of the preset's name if it is a name of the algorithm, otherwise the
+    usual name.
 
-    :param agent: the name of the agent's class, without suffix
+    :param agent: the name of the class of agent parameters, without ``AgentParameters``
+    :param preset: the preset's name
     """
     last = preset.rpartition("_")[2]
     names = _algorithm_names().get(agent, (agent,))
@@ -103,7 +109,8 @@ def _algorithm(agent: str, preset: str) -> str:
 
 @functools.cache
 def _algorithm_names() -> dict[str, tuple[str, ...]]:
-    """The names that classes of agents declare, by class. They are read from the sources, because imports take time."""
+    """The ``algorithm_names`` of the classes of agent parameters, by class. They are read from the source texts,
+    because imports are slow."""
     directory = pathlib.Path(__file__).parents[1] / "agents"
     sources = (file.read_text(encoding="utf-8") for file in sorted(directory.glob("*_agent.py")))
     found = (match for source in sources for match in _DECLARED_NAMES.finditer(source))
@@ -116,7 +123,7 @@ def _measured_scores() -> dict[str, float]:
 
 
 def _reward_to_reach(nodes: Iterable[ast.AST]) -> str:
-    """The ``min_reward_threshold`` that a preset assigns, as ``>= 150``; empty if it assigns none."""
+    """The ``min_reward_threshold`` of a preset, such as ``>= 150``; empty if the preset does not set it."""
     for node in nodes:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(".min_reward_threshold"):
             return f">= {ast.literal_eval(node.value):g}"
@@ -134,7 +141,8 @@ def _is_environment(name: str) -> bool:
 
 
 def _environment_text(call: ast.Call) -> str:
-    """``CartPole-v0`` if the level is fixed, ``Atari, any level (-lvl)`` if the user chooses it."""
+    """The environment of a preset: ``CartPole-v0`` if the preset has a fixed level, ``Atari, any level (-lvl)`` if the
+    user must select the level."""
     family = _called_name(call).removesuffix("Parameters").removesuffix("Environment").removesuffix("Vector") or "Gym"
     level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
     if level is None and call.args:
@@ -154,16 +162,16 @@ def _level_family(levels: ast.expr, otherwise: str) -> str:
 def load(preset: str) -> GraphManager:
     """Load the graph manager of a preset.
 
-    :param preset: the name of a preset in any case, ``tuned/NAME``, ``path.py``, ``path.py:variable``,
+    :param preset: the name of a preset in upper or lower case, ``tuned/NAME``, ``path.py``, ``path.py:variable``,
         ``package.module`` or ``package.module:variable``
-    :raises CoachError: the preset does not exist, or its file has an error
+    :raises CoachError: if the preset does not exist, or its file has an error
     """
     module_text, variable = _split(preset)
     module = _load_module(preset, module_text)
     graph_manager: Any = getattr(module, variable, None)
     if not is_graph_manager(graph_manager):
         raise _no_graph_manager(module_text, variable, module)
-    return copy.deepcopy(graph_manager)  # this run's changes must not reach the cached module
+    return copy.deepcopy(graph_manager)  # a copy, so that the run does not change the loaded module
 
 
 def _split(preset: str) -> tuple[str, str]:
@@ -173,7 +181,8 @@ def _split(preset: str) -> tuple[str, str]:
 
 
 def name_of(preset: str) -> str:
-    """The default name of a preset's experiments: ``CartPole_DQN`` for ``cartpole_dqn`` and ``a/CartPole_DQN.py``."""
+    """The default name of a preset's experiments, such as ``CartPole_DQN`` for the presets ``cartpole_dqn`` and
+    ``a/CartPole_DQN.py``."""
     module, variable = _split(preset)
     name = pathlib.Path(expand(module)).name
     if module.lower() in map(str.lower, list_tuned_presets()):
@@ -183,14 +192,14 @@ def name_of(preset: str) -> str:
 
 
 def path_of(preset: str) -> str:
-    """The file and variable of a preset, equal for all spellings of its name:
-    ``presets/CartPole_DQN.py:graph_manager``."""
+    """The file and variable of a preset, such as ``presets/CartPole_DQN.py:graph_manager``. The result is the same for
+    the preset's name in upper or lower case."""
     module, variable = _split(preset)
     return f"{expand(module)}:{variable}"
 
 
 def expand(preset: str) -> str:
-    """The file of a preset's name, in any case. Other texts are returned unchanged."""
+    """The file of a preset's name, in upper or lower case. Other texts are returned unchanged."""
     by_lower = {name.lower(): name for name in (*list_all_presets(), *list_tuned_presets())}
     name = by_lower.get(preset.lower())
     return preset if name is None else str(preset_directory() / f"{name}.py")
@@ -223,7 +232,7 @@ def _module_exists(name: str) -> bool:
 
 
 def presets_with(text: str) -> list[str]:
-    """The presets with a text in their names, in any case."""
+    """The names of the presets that contain a text, in upper or lower case."""
     known = [*list_all_presets(), *list_tuned_presets()]
     return [name for name in known if text and text.lower() in name.lower()]
 
@@ -240,7 +249,7 @@ def _unknown_preset(preset: str) -> Exception:
 
 
 def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
-    """An error in the preset, or in the user's code that it calls, in one line."""
+    """A ``CoachError`` in one line for an error in a preset or in user code that the preset calls."""
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
 

@@ -14,10 +14,10 @@ from rl_coach.runs.record import RECORD_FILE
 from rl_coach.utilities.errors import CoachError
 
 NOTHING_FOUND, FOUND = 0, 1
-"""The exit codes of commands that look for problems."""
+"""The exit codes of commands that search for problems."""
 _ABOUT_SCORES = """\
 score: the mean reward that was measured after training
-target: the reward from which on the preset has learned its task"""
+target: the mean reward that training must reach"""
 _COLUMNS = ("environment", "algorithm", "score", "target")
 _GAP = "  "
 _NARROWEST = 80
@@ -26,10 +26,10 @@ _CAN_BE_CUT = {2: 15, 1: 12}
 
 
 def list_presets(text: str) -> None:
-    """Print the presets with environment, algorithm and score, first Coach's presets, then the tuned presets.
+    """Print the presets with environment, algorithm and score. Tuned presets come last.
 
-    :param text: print only presets that contain the text, in any case
-    :raises CoachError: no preset contains the text
+    :param text: print only presets with this text in the name, in upper or lower case
+    :raises CoachError: if no preset contains the text
     """
     tables = [
         [title, *(one.cells for one in preset_catalogue.summaries(names) if one.contains(text))]
@@ -47,12 +47,13 @@ def list_presets(text: str) -> None:
 
 
 def list_algorithms(arguments: Sequence[str]) -> None:
-    """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
+    """``coach algorithms``: print the algorithms, with their names for ``make_agent``.
 
-    :raises CoachError: no algorithm contains the text
+    :param arguments: the arguments after ``algorithms``
+    :raises CoachError: if no algorithm contains the text
     """
     text = command_line.parser_of(command_line.ALGORITHMS).parse_args(arguments).text
-    from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
+    from rl_coach.agents.algorithms import known_algorithms  # imported here, so that --help is fast
 
     rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
     found = [row for row in rows if text.lower() in " ".join(row).lower()]
@@ -67,11 +68,12 @@ def list_algorithms(arguments: Sequence[str]) -> None:
 def check_environment(arguments: Sequence[str]) -> int:
     """``coach check-env``: print a line for each error of an environment.
 
+    :param arguments: the arguments after ``check-env``
     :return: the exit code
-    :raises CoachError: the environment does not exist
+    :raises CoachError: if the environment does not exist
     """
     args = command_line.parser_of(command_line.CHECK_ENVIRONMENT).parse_args(arguments)
-    from rl_coach.environments.level_check import check_level  # after --help has answered
+    from rl_coach.environments.level_check import check_level  # imported here, so that --help is fast
 
     check = check_level(args.level, args.steps, args.seed)
     for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
@@ -84,11 +86,12 @@ def check_environment(arguments: Sequence[str]) -> int:
 def diagnose(arguments: Sequence[str]) -> int:
     """``coach doctor``: print a line for each run with its problem.
 
+    :param arguments: the arguments after ``doctor``
     :return: the exit code
-    :raises CoachError: there is no run
+    :raises CoachError: if there is no run
     """
     args = command_line.parser_of(command_line.DOCTOR).parse_args(arguments)
-    from rl_coach.runs.diagnosis import diagnose as problems_of  # after --help has answered
+    from rl_coach.runs.diagnosis import diagnose as problems_of  # imported here, so that --help is fast
 
     problems = problems_of(args.directory)
     is_one_run = len(problems) == 1 and os.path.isfile(os.path.join(args.directory, RECORD_FILE))
@@ -98,12 +101,12 @@ def diagnose(arguments: Sequence[str]) -> int:
 
 
 def _room() -> int:
-    """The number of columns of the terminal, at least 80; unlimited in a file or a pipe."""
+    """The width of the terminal in letters, at least 80; unlimited for a file or a pipe."""
     return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The widths of a table's columns. On a narrow terminal, algorithms and environments are cut."""
+    """The widths of a table's columns in letters. On a narrow terminal, algorithms and environments are shortened."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     for column, narrowest in _CAN_BE_CUT.items():
         excess = sum(widths) + len(_GAP) * (len(widths) - 1) - _room()

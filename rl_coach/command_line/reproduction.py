@@ -26,7 +26,7 @@ _DECISIVE = (
     "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "callback",
     "apply_stop_condition", "use_cpu", "num_threads", "num_devices",
 )  # fmt: skip
-"""The flags that the results depend on."""
+"""The flags that change the results."""
 _OF_CHECKPOINTS = (
     "checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes", "checkpoint_keep", "checkpoint_memory",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def pack(arguments: Sequence[str]) -> None:
     """Run ``coach pack``.
 
     :param arguments: the arguments after ``pack``
-    :raises CoachError: there is no run, it cannot be repeated, or a file that it needs is missing
+    :raises CoachError: if there is no run, the run cannot be repeated, or a file that the run needs does not exist
     """
     args = command_line.parser_of(command_line.PACK).parse_args(arguments)
     from rl_coach.command_line import flag_checks
@@ -86,9 +86,9 @@ def pack(arguments: Sequence[str]) -> None:
 
 
 def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
-    """The record of a run that can be repeated.
+    """The record of a run, if the run can be repeated.
 
-    :raises CoachError: it cannot
+    :raises CoachError: if the run cannot be repeated
     """
     from rl_coach.runs import record, run_group
     from rl_coach.runs.status import FINISHED, read_status
@@ -102,18 +102,18 @@ def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
         not isinstance(run, dict)
         or not {"seed", "versions", "command_line", "working_directory", "began"} <= run.keys()
     ):
-        raise CoachError(f"'{directory}' has no record of its start: an older version wrote it")
+        raise CoachError(f"'{directory}' has no record of the run's start, because an older version wrote it")
     if found["evaluate_only"]:
-        raise CoachError(f"'{directory}' only evaluated: pack the run that trained")
+        raise CoachError(f"'{directory}' is an evaluation: pack the run that has trained the agent")
     if arguments.get("num_workers", 1) > 1 or arguments.get("evaluation_worker") or arguments.get("distributed_coach"):
-        raise CoachError(f"'{directory}' had several workers: their order changes, so the run cannot be repeated")
+        raise CoachError(f"'{directory}' had several workers, which act in random order, so it cannot be repeated")
     if "--play" in run["command_line"]:
         raise CoachError(f"'{directory}' was played by a person, so it cannot be repeated")
     if found.get("begins_from"):
         raise CoachError(f"'{directory}' began from '{found['begins_from']}', which a packed run does not contain")
     changed = {name for one in found["resumed"] for name in one.get("changed", ())} & {*_NOT_WHEN_RESUMED}
     if changed:
-        raise CoachError(f"'{directory}' was resumed with another --{min(changed)}: one training cannot repeat it")
+        raise CoachError(f"'{directory}' was resumed with another --{min(changed)}, so a single run cannot repeat it")
     state = read_status(directory).get("state")
     if state != FINISHED:
         command = shell_command("coach", "--resume", str(directory))
@@ -130,7 +130,10 @@ def _file_in(text: Any) -> str:
 
 
 def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """The files of the user that flags name, ``file.py``, ``file.py:Class`` or ``module:Class``, by their texts."""
+    """The files of the user in flags of the form ``file.py``, ``file.py:Class`` or ``module:Class``.
+
+    :return: pairs of the file or module in the flag, and the path of the file
+    """
     from rl_coach.runs.record import PATHS
 
     callbacks = [part.partition("(")[0].strip() for part in arguments.get("callback", "").split(";")]
@@ -144,9 +147,11 @@ def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) ->
 
 
 def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.Path) -> list[pathlib.Path]:
-    """Files of the user, and the files that they import or name, also indirectly.
+    """All files that a run needs: the given files, the files that these import or mention, and so on.
 
-    :raises CoachError: a file does not exist, or imports a module that is neither there nor installed
+    :param files: files of the user
+    :param working_directory: the directory in which the run was started
+    :raises CoachError: if a file does not exist, or imports a module that cannot be found
     """
     found: dict[pathlib.Path, None] = {}
     waiting = list(files)
@@ -163,7 +168,7 @@ def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.P
 
 
 def _neighbours(file: pathlib.Path, roots: Sequence[pathlib.Path]) -> Iterator[pathlib.Path]:
-    """The files that a Python file imports or names. :param roots: the directories that it may find them in"""
+    """The files that a Python file imports or mentions. :param roots: the directories that may contain these files"""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, ValueError, SyntaxError, RecursionError) as error:
@@ -177,7 +182,7 @@ def _neighbours(file: pathlib.Path, roots: Sequence[pathlib.Path]) -> Iterator[p
             here = [one for root in roots for one in _files_of(root.joinpath(*module.split(".")))]
             yield from here
             if node in tree.body and not here and importlib.util.find_spec(module.partition(".")[0]) is None:
-                raise CoachError(f"'{file}' imports '{module}', which is neither next to it nor installed")
+                raise CoachError(f"'{file}' imports '{module}', which is not installed and not in the same directory")
 
 
 def _modules(node: ast.AST) -> list[str]:
@@ -187,7 +192,7 @@ def _modules(node: ast.AST) -> list[str]:
 
 
 def _files_of(place: pathlib.Path) -> Iterator[pathlib.Path]:
-    """The files of a module: of a package, all its Python files. :param place: its path without suffix"""
+    """The files of a module; for a package, all its Python files. :param place: the module's path without suffix"""
     if place.with_name(f"{place.name}.py").is_file():
         yield place.with_name(f"{place.name}.py")
     elif (place / "__init__.py").is_file():
@@ -195,7 +200,7 @@ def _files_of(place: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _policy_of(directory: pathlib.Path) -> pathlib.Path | None:
-    """The folder of the policy in the last checkpoint; None without one."""
+    """The folder of the policy in the last checkpoint; None without a policy."""
     from rl_coach.checkpoint import find_checkpoint
     from rl_coach.policy.policy import POLICY_DIRECTORY
 
@@ -210,10 +215,10 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach reproduce``.
 
     :param arguments: the arguments after ``reproduce``
-    :param launcher: a ``CoachLauncher``; it trains
-    :return: the exit code: 0 if the results are equal or, with other versions or another processor, equal within a
-        tolerance; otherwise 1
-    :raises CoachError: the file is damaged, or the run cannot start here
+    :param launcher: a ``CoachLauncher``, which trains
+    :return: the exit code: 0 if the results are equal, otherwise 1. With other versions or another processor, results
+        may differ within a tolerance
+    :raises CoachError: if the file is damaged, or the run cannot start on this machine
     """
     args = command_line.parser_of(command_line.REPRODUCE).parse_args(arguments)
     import tempfile
@@ -226,10 +231,10 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
         packed = pathlib.Path(folder)
         run = packed_run.unpack(args.file, packed)
         for policy in (packed / packed_run.POLICY).rglob(policy_files.POLICY_FILE):
-            policy_files.read(policy.parent)  # a damaged file is an error before the training
+            policy_files.read(policy.parent)  # check before the training that the file is not damaged
         names = argparse.Namespace(preset=None, experiment_name=run.name, experiment_path="")
         new = ExperimentDirectory(command_line.free_experiment_path(names), may_exist=False)
-        new.release()  # the training locks it
+        new.release()  # the training locks the directory again
         try:
             _train(run, packed / packed_run.SOURCE, new.path, launcher, args.trust)
         finally:
@@ -241,8 +246,12 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
 def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any, trusts: bool) -> None:
     """Train with the flags of a packed run.
 
-    :param trusts: the programs of the packed run may be run
-    :raises CoachError: a flag is unknown or names a file that is not packed, or programs are not trusted
+    :param run: the packed run
+    :param source: the directory of the unpacked programs
+    :param directory: the directory of the new run
+    :param launcher: a ``CoachLauncher``
+    :param trusts: True if the programs of the packed run may be executed
+    :raises CoachError: if a flag is unknown or needs a file that is not packed, or programs are not trusted
     """
     here = directory / source.name
     if source.is_dir():
@@ -257,14 +266,14 @@ def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: An
             raise CoachError(f"the packed run is damaged: '{file}' is not packed")
     programs = ", ".join(_programs(given, source))
     if programs and not trusts:
-        raise CoachError(f"the file contains or names programs: give --trust to run them ({programs})")
+        raise CoachError(f"the file needs programs: read them, then use --trust to run them ({programs})")
     with _in_directory(start, here) if source.is_dir() else contextlib.nullcontext():
         flags = {**given, "seed": run.seed, "run_directory": str(directory)}
         launcher.launch(command_line.arguments_from_keywords(flags))
 
 
 def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
-    """The packed Python files, and the classes of installed modules that flags name."""
+    """The programs that a packed run executes: the packed Python files, and classes of installed modules in flags."""
     from rl_coach.environments.gym_levels import FUNCTION_LEVEL
 
     files = sorted(str(file.relative_to(source)) for file in source.rglob("*.py"))
@@ -274,9 +283,11 @@ def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
 
 @contextlib.contextmanager
 def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None]:
-    """Work in a directory, because settings may name files relative to it.
+    """A context with another working directory, because settings may contain paths relative to it.
 
-    :raises CoachError: it is not below ``above``
+    :param directory: the new working directory
+    :param above: the directory that must contain it
+    :raises CoachError: if ``directory`` is not in ``above``
     """
     if not directory.resolve().is_relative_to(above.resolve()):
         raise CoachError(f"the packed run is damaged: its working directory is '{directory}'")
@@ -290,9 +301,12 @@ def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None
 
 
 def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
-    """Print the verdict on a reproduction.
+    """Compare a new run with a packed run, and print the result.
 
-    :return: True if the results are equal, or within the tolerance if versions or processor differ
+    :param run: the packed run
+    :param packed: the directory of the unpacked file
+    :param directory: the directory of the new run
+    :return: True if the results are equal; if versions or the processor differ, equal within a tolerance
     """
     from rl_coach.runs import packed_run, record
 
@@ -315,7 +329,7 @@ def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
 
 
 def _changes(run: Any, here: Mapping[str, Any]) -> Iterator[str]:
-    """The differences to the run of everything that decides about the last bits."""
+    """The differences between the packed run and this machine that can change the last bits of numbers."""
     names = sorted(run.versions.keys() & here["versions"].keys())
     was, now = run.versions, here["versions"]
     yield from (f"{name} was {was[name]}, here {now[name]}" for name in names if was[name] != now[name])
@@ -329,7 +343,7 @@ def _changes(run: Any, here: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(file: pathlib.Path) -> list[dict[str, str]]:
-    """The rows of a signal CSV, without the clock."""
+    """The rows of a signal CSV, without the columns of the wall-clock time."""
     if not file.is_file():
         return []
     with open(file, newline="", encoding="utf-8", errors="replace") as stream:
@@ -346,9 +360,12 @@ def _size(signals: pathlib.Path) -> tuple[int, int]:
 
 
 def _first_difference(before: pathlib.Path, after: pathlib.Path, tolerance: float) -> str | None:
-    """``from row N of SIGNAL: was VALUE, here VALUE``; None without a difference.
+    """The first difference between the signals of two runs, as ``from row N of SIGNAL: was VALUE, here VALUE``; None
+    without a difference.
 
-    :param tolerance: relative difference that is allowed; 0 compares the texts
+    :param before: the directory with the signals of the packed run
+    :param after: the directory of the new run
+    :param tolerance: the relative difference that is allowed; 0 compares the texts
     """
     for file in sorted({one.name for folder in (before, after) for one in folder.glob(_SIGNAL_FILES)}):
         nothing: dict[str, str] = {}
@@ -373,12 +390,16 @@ def _agree(one: str | None, other: str | None, tolerance: float) -> bool:
 
 
 def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | None:
-    """``in the policy: …``; None without a difference."""
+    """The difference between two policies, as ``in the policy: …``; None without a difference.
+
+    :param before: the directory with the policy of the packed run
+    :param directory: the directory of the new run
+    """
     after = _policy_of(directory)
     if not before.is_dir() and after is None:
         return None
     if not before.is_dir() or after is None:
-        return "in the policy: only one of the two runs has one"
+        return "in the policy: only one of the two runs has a policy"
     from rl_coach.policy import files
 
     for file in sorted({one.relative_to(folder) for folder in (before, after) for one in folder.rglob("policy.json")}):
@@ -393,7 +414,8 @@ def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | N
 
 
 def _weights_of(model: bytes) -> list[tuple[tuple[int, ...], bytes]]:
-    """The arrays of a network, without their names, which count the networks of a process."""
+    """The arrays of a network. Their names are not compared, because they contain the number of the network in its
+    process."""
     import onnx
 
     arrays = [onnx.numpy_helper.to_array(one) for one in onnx.load_from_string(model).graph.initializer]
@@ -401,7 +423,7 @@ def _weights_of(model: bytes) -> list[tuple[tuple[int, ...], bytes]]:
 
 
 def _content(document: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
-    """A policy's document without the facts about the run, in a form that can be compared."""
+    """The content of a policy without the facts about its run, in a form that can be compared."""
     from rl_coach.utilities.plain_data import separate
 
     body, arrays = separate({name: part for name, part in document.items() if name != "about"}, numbered=True)

@@ -9,16 +9,17 @@ from rl_coach.command_line import flag_checks
 
 
 def run(arguments: Sequence[str], launcher: Any) -> None:
-    """Build the preset's graph, load the weights into it, and write a checkpoint.
+    """Build the preset's graph, load the weights into its networks, and write a checkpoint.
 
+    :param arguments: the arguments after ``import``
     :param launcher: a ``CoachLauncher``
-    :raises CoachError: for bad input
+    :raises CoachError: if a flag is wrong, or the file does not fit the preset
     """
     own, flags = command_line.parser_of(command_line.IMPORT).parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     flag_checks.refuse_budget(args, "nothing is trained")
     args.imported = own.file
-    from rl_coach.policy import stable_baselines3  # after --help has answered
+    from rl_coach.policy import stable_baselines3  # imported here, so that --help is fast
     from rl_coach.utils import CoachError
 
     weights = stable_baselines3.read(own.file)

@@ -1,4 +1,4 @@
-"""Reads a Python script without running it: its calls, and the values of its expressions."""
+"""Reads the calls and the values in a Python script without running the script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that falls in a straight line over a share of the run."""
+    """A value that changes linearly during the run.
+
+    :param first: the first value
+    :param last: the last value
+    :param share: the share of the run in which the value changes; then it is constant
+    """
 
     first: float
     last: float = 0.0
@@ -27,7 +32,7 @@ class Linear:
 
 
 class UnknownValueError(Exception):
-    """An expression is not a value that can be read without running the script."""
+    """Raised if the value of an expression is known only when the script runs."""
 
 
 def _line_of(node: Any) -> int:
@@ -37,11 +42,11 @@ def _line_of(node: Any) -> int:
 class Script:
     """The calls and the values of a script.
 
-    :param source: its text
-    :param name: its name, for messages
-    :ivar trains_when_imported: it trains at its top level
+    :param source: the script's text
+    :param name: the script's name, for messages
+    :ivar trains_when_imported: True if an import of the script would train
     :ivar left_out: the parts that are not converted, with their line numbers
-    :raises CoachError: it is not Python
+    :raises CoachError: if the text is not Python
     """
 
     def __init__(self, source: str, name: str):
@@ -67,16 +72,16 @@ class Script:
                 self.values.setdefault(node.targets[0].id, []).append((node.lineno, node.value))
 
     def origin(self, node: ast.AST) -> tuple[str, str]:
-        """The module and the name of the object that a name or an attribute refers to."""
+        """The module and the name of the imported object that an expression (a name or an attribute) stands for."""
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         return self._imports.get(name, ("", name))
 
     def called(self, node: Any) -> str:
-        """The name of the class or function that a call calls; empty for another expression."""
+        """The name of the class or function in a call; empty for other expressions."""
         return self.origin(node.func)[1] if isinstance(node, ast.Call) else ""
 
     def resolve(self, node: Any) -> Any:
-        """The expression that was assigned to a name before; other expressions unchanged."""
+        """Replace a name by the expression that was assigned to it. Other expressions are returned unchanged."""
         while isinstance(node, ast.Name) and node.id in self.values:
             before = [value for line, value in self.values[node.id] if line < node.lineno]
             if not before:
@@ -85,9 +90,9 @@ class Script:
         return node
 
     def value(self, node: Any) -> Any:
-        """The value of an expression of literals, arithmetic and names.
+        """The value of an expression that consists of literals, arithmetic and names.
 
-        :raises UnknownValueError: it is another expression
+        :raises UnknownValueError: if the expression has other parts
         """
         node = self.resolve(node)
         if isinstance(node, ast.Constant):
@@ -137,11 +142,19 @@ class Script:
         raise UnknownValueError(f"a function of {len(arguments)} values")
 
     def leave_out(self, node: Any, text: str) -> None:
-        """Note a part that is not converted."""
+        """Record a part that is not converted.
+
+        :param node: the part
+        :param text: its description
+        """
         self.left_out.append((_line_of(node), text))
 
     def keywords(self, call: ast.Call, positional: Sequence[str]) -> dict[str, ast.expr]:
-        """The arguments of a call by name, those of ``**values`` included."""
+        """The arguments of a call by name, including the arguments in ``**values``.
+
+        :param call: the call
+        :param positional: the names of the positional arguments
+        """
         found = dict(zip(positional, call.args))
         for word in call.keywords:
             given = self.resolve(word.value)
@@ -156,7 +169,12 @@ class Script:
         return found
 
     def known(self, name: str, node: Any, otherwise: Any) -> Any:
-        """The value of an argument; ``otherwise`` if it cannot be read, which is noted."""
+        """The value of an argument. If the value is not known, record this and return ``otherwise``.
+
+        :param name: the argument's name
+        :param node: the expression
+        :param otherwise: the default value
+        """
         try:
             value = self.value(node)
             is_number = isinstance(value, (int, float, list, Linear))

@@ -1,9 +1,9 @@
-"""Settings that vary: ``"learning_rate=1e-4,3e-4; discount=uniform(0.9, 0.999)"``.
+"""Search spaces: settings with several values, such as ``"learning_rate=1e-4,3e-4; discount=uniform(0.9, 0.999)"``.
 
-The text has the form of ``-cp``, and each value may be several values, separated by commas. Within a value,
-``choice(...)``, ``uniform(low, high)``, ``log_uniform(low, high)``, ``integers(low, high)`` and
-``log_integers(low, high)`` are distributions. ``LinearSchedule(1, uniform(0.01, 0.1), integers(1000, 20000))`` varies
-the numbers of a schedule.
+The text has the form of ``-cp``. A setting may have several values, separated by commas. A value may contain the
+distributions ``choice(...)``, ``uniform(low, high)``, ``log_uniform(low, high)``, ``integers(low, high)`` and
+``log_integers(low, high)``. For example, ``LinearSchedule(1, uniform(0.01, 0.1), integers(1000, 20000))`` varies the
+numbers of a schedule.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Choice:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """All values, for a check of each."""
+        """All values, which are all checked."""
         return self.values
 
     def __str__(self) -> str:
@@ -58,10 +58,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A distribution of numbers from ``low`` to ``high``, both included.
+    """A distribution of numbers from ``low`` to ``high``.
 
-    :param is_log: True: the logarithm has a uniform distribution. False: the number has
-    :param is_whole: only whole numbers
+    :param low: the smallest number
+    :param high: the largest number
+    :param is_log: True for a uniform distribution of the number's logarithm; False for a uniform distribution of the
+        number
+    :param is_whole: True for whole numbers
     """
 
     low: float
@@ -71,7 +74,7 @@ class Range:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
+        """The smallest and the largest number, which are checked."""
         return self.low, self.high
 
     def __str__(self) -> str:
@@ -92,11 +95,11 @@ Distribution = Union[Choice, Range]
 
 @dataclass(frozen=True)
 class Dimension:
-    """A setting that varies.
+    """A setting with several values.
 
-    :param name: the setting's path, as the user wrote it
-    :param value: the setting's value, with names as placeholders for drawn values
-    :param distributions: the distributions by those names
+    :param name: the setting's path, as the user has written it
+    :param value: the expression of the setting's value; names in it are placeholders for drawn values
+    :param distributions: the distributions of the drawn values, by these names
     """
 
     name: str
@@ -104,7 +107,7 @@ class Dimension:
     distributions: Mapping[str, Distribution]
 
     def text(self, drawn: Values) -> str:
-        """The setting's value for ``-cp``, with the drawn values filled in."""
+        """The setting's value for ``-cp``. :param drawn: the values that replace the placeholders"""
         if isinstance(self.value, ast.Name) and self.value.id in drawn:
             return _written(drawn[self.value.id])
         return ast.unparse(_Filled(drawn).visit(copy.deepcopy(self.value)))
@@ -114,7 +117,8 @@ class Dimension:
 class Setting:
     """A point of the search space.
 
-    :param name: the differences from the other points, ``learning_rate=1e-4,discount=0.9``; it can name a file
+    :param name: the differences from the other points, such as ``learning_rate=1e-4,discount=0.9``; also used as the
+        name of a directory
     :param custom_parameter: the settings for ``-cp``, with whole paths
     """
 
@@ -123,16 +127,17 @@ class Setting:
 
 
 def parse(text: str, what: str) -> list[Dimension]:
-    """The dimensions that a text describes.
+    """Parse the dimensions of a search space.
 
+    :param text: the text
     :param what: the beginning of error messages
-    :raises CoachError: the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
+    :raises CoachError: if the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
     source = text.strip().strip(";").strip()
     statements = custom_parameters.statements(source, what, "path=value,value")
     dimensions = [_dimension(statement, source, what) for statement in statements]
     if not dimensions:
-        raise CoachError(f"{what}: there is no setting in it: write path=value,value")
+        raise CoachError(f"{what}: there is no setting: write path=value,value")
     names = [one.name for one in dimensions]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -141,14 +146,16 @@ def parse(text: str, what: str) -> list[Dimension]:
 
 
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
-    """Every combination of values.
+    """All combinations of values.
 
-    :raises CoachError: a setting has a range, and a range has no finite list of values
+    :param dimensions: the dimensions
+    :param what: the beginning of error messages
+    :raises CoachError: if a setting has a range, because a range has no finite list of values
     """
     distributions = _distributions(dimensions)
     for name, one in distributions.items():
         if isinstance(one, Range):
-            raise CoachError(f"{what}: '{name}' has a range: give --random N, which draws N settings")
+            raise CoachError(f"{what}: '{name}' has a range: use --random N, which draws N settings")
     values = [one.values for one in distributions.values() if isinstance(one, Choice)]
     return [dict(zip(distributions, combination)) for combination in itertools.product(*values)]
 
@@ -162,12 +169,17 @@ def size(dimensions: Sequence[Dimension]) -> int | None:
 
 
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
-    """Random different combinations, equal for equal seeds. Fewer than ``number`` if the space has fewer."""
+    """Draw different combinations at random.
+
+    :param dimensions: the dimensions
+    :param number: number of combinations; fewer are returned if the space has fewer
+    :param seed: the seed; the same seed draws the same combinations
+    """
     distributions = _distributions(dimensions)
     generator = random.Random(seed)
     combinations = size(dimensions)
     if combinations is not None and combinations <= sys.maxsize:
-        # draw numbers of combinations, because the list of all may not fit into memory
+        # draw the numbers of combinations, because the list of all combinations may not fit into memory
         places = generator.sample(range(combinations), min(number, combinations))
         return [_combination(distributions, place) for place in places]
     drawn: list[Values] = []
@@ -181,7 +193,7 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
 
 
 def _combination(distributions: Mapping[str, Distribution], place: int) -> Values:
-    """The combination of ``grid`` at a place in its order."""
+    """The combination with a given index in the order of ``grid``."""
     chosen = {}
     for name, one in reversed(list(distributions.items())):
         place, at = divmod(place, len(one.ends))
@@ -190,10 +202,11 @@ def _combination(distributions: Mapping[str, Distribution], place: int) -> Value
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
-    """The different settings of these combinations, each checked on a copy of the preset's graph manager.
+    """The different settings of combinations. Each setting is checked with a copy of the preset's graph manager.
 
-    :param combinations: dimensions, and values drawn for them
-    :raises CoachError: a setting does not exist, or refuses its value
+    :param graph_manager: the preset's graph manager
+    :param combinations: pairs of dimensions and their drawn values
+    :raises CoachError: if a setting does not exist, or does not accept its value
     """
     written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
     every = list(dict.fromkeys(name for one in written for name in one))
@@ -211,10 +224,13 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 
 
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
-    """The settings for ``-cp`` with the drawn values, with whole paths.
+    """The text for ``-cp`` with the drawn values and whole paths.
 
-    :raises CoachError: a setting does not exist, a name means settings of different kinds, or two names mean the same
-        setting
+    :param graph_manager: the preset's graph manager
+    :param dimensions: the dimensions
+    :param drawn: their drawn values
+    :raises CoachError: if a setting does not exist, a name stands for different settings, or two names stand for the
+        same setting
     """
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -229,11 +245,13 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 def refuse_fixed(
     graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
 ) -> None:
-    """Check that ``-cp`` sets no setting that the search varies or a flag sets.
+    """Check that ``-cp`` does not set a setting that the search varies or a flag sets.
 
+    :param graph_manager: the preset's graph manager
+    :param dimensions: the dimensions of the search
     :param fixed: the settings of ``-cp``
-    :param flags: settings that a flag sets, by path: the beginning of the error message
-    :raises CoachError: ``-cp`` sets such a setting
+    :param flags: the beginnings of error messages for settings that a flag sets, by path
+    :raises CoachError: if ``-cp`` sets such a setting
     """
     places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
     reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
@@ -243,9 +261,11 @@ def refuse_fixed(
 
 
 def check(graph_manager: Any, text: str) -> None:
-    """Try settings on a copy of the graph manager.
+    """Check settings with a copy of the graph manager.
 
-    :raises CoachError: a setting refuses its value
+    :param graph_manager: the preset's graph manager
+    :param text: the settings for ``-cp``
+    :raises CoachError: if a setting does not accept its value
     """
     from rl_coach.utilities.requirements import check as check_values
 
@@ -255,9 +275,10 @@ def check(graph_manager: Any, text: str) -> None:
 
 
 def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
-    """Try each value of each dimension on a copy of the graph manager. A range is tried at its ends.
+    """Check each value of each dimension with a copy of the graph manager. For a range, the smallest and the largest
+    number are checked.
 
-    :raises CoachError: a setting does not exist or refuses a value, or two names mean the same setting
+    :raises CoachError: if a setting does not exist or does not accept a value, or two names stand for the same setting
     """
     firsts = {name: one.ends[0] for name, one in _distributions(dimensions).items()}
     custom_parameter(graph_manager, dimensions, firsts)
@@ -336,7 +357,7 @@ class _Drawing(ast.NodeTransformer):
 
 
 class _Filled(ast.NodeTransformer):
-    """Replaces these names by drawn values."""
+    """Replaces placeholders in an expression by drawn values."""
 
     def __init__(self, drawn: Values):
         self._drawn = drawn
@@ -348,12 +369,12 @@ class _Filled(ast.NodeTransformer):
 
 
 def _written(value: Any) -> str:
-    """A value for ``-cp``. A float has four significant digits."""
+    """A value as a text for ``-cp``. A float has four significant digits."""
     return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
 
 
 def _short_names(names: Sequence[str]) -> list[str]:
-    """The last parts of paths, or the whole paths if the last parts are equal."""
+    """The last part of each path, or the whole path if several paths have the same last part."""
     short = [name.rpartition(".")[2] for name in names]
     return [one if short.count(one) == 1 else name for one, name in zip(short, names)]
 

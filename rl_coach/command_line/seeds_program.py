@@ -1,4 +1,4 @@
-"""The process that ``SeedsProcess`` starts: it computes the compiled loops of several seeds in one program."""
+"""The process that ``SeedsProcess`` starts. It computes the compiled loops of several seeds in one program."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rl_coach.utilities.stop_signals import ignore
 
 
 def run(handles: Sequence[str], launcher: Any) -> None:
-    """Compute the loops of several seeds until all have ended.
+    """Compute the loops of several seeds until the processes of all seeds have ended.
 
-    :param handles: file numbers of the socket for the seeds, and of the connection to the parent process
+    :param handles: the file descriptors of the socket for the seeds, and of the connection to the parent process
     :param launcher: a ``CoachLauncher``, which builds the graph
     """
-    ignore()  # the seeds handle signals; this process ends when they have ended
+    ignore()  # the processes of the seeds handle signals; this process ends after them
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))
     flags, names = parent.recv()
     devices = math.gcd(len(names), num_cores())
@@ -38,7 +38,8 @@ def run(handles: Sequence[str], launcher: Any) -> None:
 
 
 def _level(flags: Sequence[str], launcher: Any) -> CompiledLevelManager | None:
-    """The level with the compiled loop; None if it is not compiled; each seed's process prints the reason."""
+    """The level with the compiled loop; None if the loop cannot be compiled. The process of each seed prints the
+    reason."""
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     graph_manager = launcher.get_graph_manager_from_args(args)
     graph_manager.callbacks = []  # the seeds' processes call the callbacks

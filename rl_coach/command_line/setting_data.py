@@ -1,4 +1,4 @@
-"""Settings as JSON: plain data, and other values as the texts that ``-cp`` would take."""
+"""Settings as JSON. Values that are not plain data are written as texts in the form of ``-cp``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from rl_coach.command_line.custom_parameters import parse
 from rl_coach.utils import CoachError
 
 NOT_PLAIN = object()
-"""Stands for a value that has no such text."""
+"""The result for a value that has no text in the form of ``-cp``."""
 
 
 def setting_as_data(value: Any) -> Any:
-    """A value as JSON: itself, or the text of its constructor, such as ``{"call": "EnvironmentSteps(4)"}``."""
+    """A value as JSON. Plain data are returned unchanged. Other values become the text of their constructor, such as
+    ``{"call": "EnvironmentSteps(4)"}``, or ``NOT_PLAIN`` if there is no such text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -37,7 +38,7 @@ def setting_as_data(value: Any) -> Any:
 
 
 def setting_from_data(value: Any) -> Any:
-    """The value for a result of ``setting_as_data``."""
+    """The inverse of ``setting_as_data``."""
     if isinstance(value, list):
         return [setting_from_data(item) for item in value]
     if not isinstance(value, dict):
@@ -50,10 +51,11 @@ def setting_from_data(value: Any) -> Any:
 
 
 def setting_as_json(value: Any, what: str) -> Any:
-    """A value as JSON.
+    """A value as JSON, as in ``setting_as_data``.
 
-    :param what: the name of the value, for the message
-    :raises CoachError: the value has parts that cannot be written
+    :param value: the value
+    :param what: the name of the value, for the error's message
+    :raises CoachError: if the value has parts that cannot be written
     """
     written = setting_as_data(value)
     if written is NOT_PLAIN:

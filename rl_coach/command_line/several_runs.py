@@ -1,4 +1,4 @@
-"""Several runs of ``coach`` at the same time: the seeds of a preset with one or several settings, or evaluations."""
+"""Starts several runs of ``coach`` at the same time: runs with several seeds and settings, or evaluations."""
 
 from __future__ import annotations
 
@@ -42,19 +42,22 @@ _OF_SEVERAL_PROCESSES = ("num_workers", "evaluation_worker", "distributed_coach"
 _OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
 _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
 _JOBS_AT_ONCE = 50
-"""A cluster has its own queue, but each Job needs a process here that follows it."""
+"""The limit of Jobs at the same time on a cluster. Each Job needs a process on this machine that follows the Job."""
 _CHECKPOINTS = "checkpoint"
 _SECONDS_TO_SAVE, _SECONDS_BETWEEN_LOOKS = 60.0, 0.1
-"""A run that is left over from a killed program is asked to save and end. After the first time it is killed."""
+"""The longest time to wait for a run that still runs although its program was killed, and the time between two checks.
+The run is asked to save and end. After the longest time the run is killed."""
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: Sequence[Setting] = ()) -> int:
-    """Train each seed in its own run, at the same time, and print the results.
+    """Train several runs at the same time, one for each seed, and print the results.
 
-    :param settings: each is trained with all seeds; empty trains the preset's settings
-    :return: the exit code of the first run that failed; 0 if none failed
-    :raises CoachError: the input is bad for all runs
+    :param args: the flags
+    :param parser: the parser of the flags
+    :param settings: the settings; each setting is trained with all seeds. Empty trains with the preset's settings
+    :return: the exit code of the first run that failed; 0 if no run failed
+    :raises CoachError: if a flag, a setting or the preset is wrong
     """
     _check(args, parser)
     directory = make_directory(args)
@@ -65,10 +68,12 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
 
 
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Continue all runs that have not ended, and print the results of all.
+    """Continue all runs that have not ended, and print the results of all runs.
 
-    :return: the exit code, as ``train`` returns it
-    :raises CoachError: there is no run to continue, or a flag contradicts the runs' settings
+    :param args: the flags
+    :param parser: the parser of the flags
+    :return: the exit code; see ``train``
+    :raises CoachError: if there is no run to continue, or a flag contradicts the runs' settings
     """
     directory = pathlib.Path(args.resume).absolute()
     refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
@@ -88,10 +93,11 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.ArgumentParser) -> int:
     """Evaluate the agents of several runs at the same time, and print the results.
 
-    :param experiments: directories of runs, or of runs that were started together
+    :param experiments: directories of single runs, or of several runs that were started together
     :param flags: flags of ``coach``
-    :return: the exit code, as ``train`` returns it
-    :raises CoachError: a directory is not an experiment
+    :param parser: the parser of the flags
+    :return: the exit code; see ``train``
+    :raises CoachError: if a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
@@ -118,12 +124,13 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
 
 
 class _Group:
-    """Runs that are started together, and the output about them.
+    """Several runs that are started together. The class starts the runs and prints and writes their results.
 
-    :param directory: the directory with a directory for each run
-    :param document: the contents of ``runs.json``
-    :param trains: the runs train; False if they evaluate
-    :param shares_input: bad input of one run is bad input of all
+    :param directory: the directory with a sub-directory for each run
+    :param document: the content of ``runs.json``
+    :param args: the flags
+    :param trains: True if the runs train; False if they evaluate
+    :param shares_input: True if all runs have the same input, so that an error in the input stops all runs
     """
 
     def __init__(
@@ -145,7 +152,11 @@ class _Group:
         self._program: SeedsProcess | None = None
 
     def run(self, jobs: Sequence[Job]) -> int:
-        """Start the given runs, and print their results and the results of the others. :return: the exit code"""
+        """Start runs, and print the results of all runs.
+
+        :param jobs: the runs to start; the other runs in ``runs.json`` have ended earlier
+        :return: the exit code
+        """
         earlier = self._ended_earlier(jobs)
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
         at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
@@ -177,8 +188,8 @@ class _Group:
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
 
     def _program_of_seeds(self) -> SeedsProcess | None:
-        """The process that computes all seeds in one program; None if the loop cannot be compiled, or if the seeds do
-        not all run at the same time."""
+        """The process that computes all seeds in one program. None if the loop cannot be compiled, or the seeds do not
+        run at the same time."""
         flags, runs = self._document["arguments"], self._document["runs"]
         if not self._trains or self._is_sweep or len(runs) < 2 or self._args.at_once or not _may_be_compiled(flags):
             return None
@@ -189,8 +200,8 @@ class _Group:
         return SeedsProcess(self._directory, command_line.SEEDS_PROGRAM, given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
-        """The jobs with the flag that connects them to the program. The program waits for all runs that have not
-        ended."""
+        """Add the flag that connects the runs to the program. Report the runs that have already ended to the program,
+        because it waits for all other runs."""
         self._program = program
         begun = {job.directory.name for job in jobs}
         for run in self._document["runs"]:
@@ -204,7 +215,7 @@ class _Group:
         self._say(outcome)
 
     def _ended_earlier(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """The outcomes of runs that ended earlier and are not started again."""
+        """The outcomes of runs that ended earlier. :param jobs: the runs that are started now"""
         again = {job.directory for job in jobs}
         below = [self._directory / run["name"] for run in self._document["runs"]]
         ended = [(one, read_status(one)) for one in below if one not in again]
@@ -214,14 +225,17 @@ class _Group:
         ]  # fmt: skip
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if bad input has stopped a run before its start, all runs share this input, and no run has started."""
+        """True if a run has found an error in the input before its start, and the input of all runs is the same."""
         return self._shares_input and outcome.code == BAD_INPUT and not self._has_begun()
 
     def _has_begun(self) -> bool:
         return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
-        """:raises CoachError: the input is bad for all runs; their directory is removed"""
+        """If the input is wrong for all runs, remove their directory.
+
+        :raises CoachError: if the input is wrong for all runs
+        """
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
@@ -272,7 +286,7 @@ class _Group:
             self._screen.warning(f"'{self._directory / run_group.GROUP_FILE}' cannot be written: {error.strerror}")
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
-        """The runs with a score, by their setting or environment."""
+        """The runs that have a score, by their setting or environment."""
         scored: dict[str, list[dict[str, Any]]] = {}
         for run in self._document["runs"]:
             if run.get("score") is not None:
@@ -322,11 +336,11 @@ class _Group:
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
-        parser.error("no preset given; name one with -p, coach --list shows all")
+        parser.error("no preset given; select a preset with -p, coach --list shows all presets")
     for name, reason in (
         ("seed", "give only one of them"),
         ("play", "a person can play only one game at a time"),
-        ("resume", "a stopped run knows its seeds: leave out --seeds"),
+        ("resume", "the stopped runs continue with their seeds: leave out --seeds"),
         ("run_directory", "each seed has its own directory"),
     ):
         if getattr(args, name) not in (None, "", False):
@@ -350,28 +364,32 @@ def _check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser, se
 
 
 def refuse_cluster(args: argparse.Namespace) -> None:
-    """
-    :raises CoachError: the flags name Kubernetes; trials there could not report to the study
+    """Check that trials of a tuning do not run on Kubernetes, where they could not report to the study.
+
+    :raises CoachError: if the flags select Kubernetes
     """
     if cluster_settings(vars(args)) is not None:
         raise CoachError(
-            f"'{args.distributed_coach_config_path}' names a cluster: a tuning trains on this machine only; to tune on "
-            "several machines, start it on each with the same --storage"
+            f"'{args.distributed_coach_config_path}' selects a cluster, but coach tune trains only on this machine; to "
+            "tune on several machines, start coach tune on each machine with the same --storage"
         )
 
 
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
-    """:raises CoachError: the runs are evaluations or trials, or have no seeds"""
+    """Check that runs can be resumed.
+
+    :raises CoachError: if the runs are evaluations or trials, or have no seeds
+    """
     runs = document["runs"]
     if run_group.TUNING in document:
         again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
-        raise CoachError(f"'{shown(directory)}' holds the trials of a tuning; continue it: {again}")
+        raise CoachError(f"'{shown(directory)}' contains the trials of coach tune; continue them with: {again}")
     evaluated = [run["evaluated"] for run in runs if isinstance(run.get("evaluated"), str)]
     if evaluated:
         steps = document["arguments"].get("evaluate")
         flags = ["--steps", str(steps)] if steps else []
         again = shell_command("coach", "evaluate", *(shown(pathlib.Path(one)) for one in evaluated), *flags)
-        raise CoachError(f"'{shown(directory)}' only evaluated, it has no training to continue; to repeat: {again}")
+        raise CoachError(f"'{shown(directory)}' is an evaluation, which cannot be continued; repeat it with: {again}")
     if not all(isinstance(run.get("seed"), int) for run in runs):
         path = directory / run_group.GROUP_FILE
         raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
@@ -391,13 +409,15 @@ def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Se
 
 
 def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
-    """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` names another one."""
+    """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` selects another
+    framework."""
     kept = [] if "framework" in getattr(parser, "given", {}) else ["framework"]
     return given(args, parser, [*without, *kept])
 
 
 def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The runs of a sweep, named by their differences. All settings come with the first seed, then with the second."""
+    """The runs of a sweep. A run's name contains its differences from the other runs. The runs with the first seed come
+    first, then the runs with the second seed, and so on."""
     return [
         {
             "name": ",".join(filter(None, (one.name, f"seed={seed}" if len(seeds) > 1 or not one.name else ""))),
@@ -419,10 +439,14 @@ def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any
 
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """The job of a run that has not ended; None if it has ended. A run that was killed before its first checkpoint
-    starts again.
+    """The job that continues a run; None if the run has ended. A run that was killed before its first checkpoint starts
+    again.
 
-    :raises CoachError: the run is still running under a live program
+    :param directory: the directory of all runs
+    :param flags: the recorded flags of all runs
+    :param added: flags that replace recorded flags
+    :param run: the run's entry in ``runs.json``
+    :raises CoachError: if the program that started the run still runs
     """
     below = directory / run["name"]
     status = read_status(below)
@@ -443,9 +467,10 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 
 
 def _end_survivor(directory: pathlib.Path) -> None:
-    """End a run that is left over from a killed program, so that it can continue from its checkpoint.
+    """End a run that still runs although its program was killed, so that the run can continue from its checkpoint.
 
-    :raises CoachError: another process writes to its directory
+    :param directory: the run's directory
+    :raises CoachError: if another process writes to the directory
     """
     from rl_coach.logger import screen
 
@@ -459,7 +484,7 @@ def _end_survivor(directory: pathlib.Path) -> None:
                     unlock(directory)
                 return
             except CoachError:
-                # its workers end a moment later
+                # the workers of the run end a moment later
                 if ended is None or time.monotonic() >= end:
                     raise
         elif pid != ended or (time.monotonic() >= end and number != signal.SIGKILL):
@@ -477,11 +502,11 @@ def _end_survivor(directory: pathlib.Path) -> None:
 
 
 def _process_of(directory: pathlib.Path) -> int | None:
-    """The process of this machine that is the run in this directory, by its command line. A run that has just been
-    started does not hold its directory yet."""
+    """The id of the process that runs the run in a directory; None if there is no such process. It is found by its
+    command line, because a run that has just been started has not locked its directory yet."""
     wanted = {f"--run_directory={directory}", f"--resume={directory}"}
     for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             if not wanted.isdisjoint(line.read_bytes().decode("utf-8", "replace").split("\0")):
                 return int(line.parent.name)
     return None
@@ -502,9 +527,9 @@ def _job_on_cluster(directory: pathlib.Path, flags: dict[str, Any]) -> Job:
 
 
 def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
-    """The settings of ``-dcp`` if they name a cluster.
+    """The settings of ``-dcp`` if they select Kubernetes; otherwise None.
 
-    :raises CoachError: the file cannot be read
+    :raises CoachError: if the file cannot be read
     """
     from rl_coach.orchestrators import distributed_settings
 
@@ -514,7 +539,7 @@ def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
 
 
 def _may_be_compiled(flags: Mapping[str, Any]) -> bool:
-    """True if runs with these flags may have compiled loops, which one process can compute for all."""
+    """True if runs with these flags may have compiled loops, which one process can compute together."""
     if flags.get("framework") != "jax" or any(flags.get(name) for name in (*_OF_SEVERAL_PROCESSES, "num_devices")):
         return False
     from rl_coach.environments.gym_levels import is_function_level
@@ -527,18 +552,19 @@ def label_of(name: str) -> str:
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """A name for each evaluated run: the name of its directory, with a number if several directories have this name."""
+    """A name for each evaluated run: the name of its directory, with a number if several directories have the same
+    name."""
     names = [pathlib.Path(directory).resolve().name for directory in directories]
     count = Counter(names)
     return [f"{index}_{name}" if count[name] > 1 else name for index, name in enumerate(names)]
 
 
 def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list[str]:
-    """The task of each run: its preset and level. If runs of the same preset and level differ in other flags, these
-    flags are added: a mean over rewards of different tasks has no meaning.
+    """The task of each run: its preset and level. If runs with the same preset and level differ in other flags, these
+    flags are part of the task, because a mean over rewards of different tasks has no meaning.
 
-    :param args: flags that replace the runs' own
-    :param recorded: the flags of the runs
+    :param args: flags that replace flags of the runs
+    :param recorded: the recorded flags of each run
     """
     from rl_coach.command_line import preset_catalogue
 
@@ -554,8 +580,7 @@ def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list
 
 
 def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
-    """The settings of a run without the first settings that all runs share, such as the settings of a sweep's
-    preset."""
+    """The settings of a run without the settings at the beginning that all runs share."""
     written = [other["custom_parameter"].split("; ") for other in alike]
     shortest = min(map(len, written))
     common = next((n for n in range(shortest) if any(other[n] != written[0][n] for other in written)), shortest)
@@ -563,7 +588,7 @@ def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
 
 
 def _trained(args: argparse.Namespace, arguments: dict[str, Any]) -> dict[str, str]:
-    """The flags that define a run's task, each in one spelling."""
+    """The flags that define a run's task. Equal tasks have equal texts."""
     from rl_coach.command_line import preset_catalogue
 
     flags = {name: str(arguments.get(name) or "") for name in _OF_THE_TASK}
@@ -585,7 +610,8 @@ def _has_checkpoint(directory: pathlib.Path) -> bool:
 
 
 def _shares_weights(directory: pathlib.Path) -> bool:
-    """True if the run here has workers on shared weights (``-n``, ``-ew``), which ``--resume`` does not support."""
+    """True if the run in a directory has workers that share weights (``-n``, ``-ew``). ``--resume`` does not support
+    such runs."""
     try:
         given = record.read(str(directory))["arguments"]
     except CoachError:
@@ -595,19 +621,24 @@ def _shares_weights(directory: pathlib.Path) -> bool:
 
 
 def _statistics(runs: Sequence[dict[str, Any]]) -> RunStatistics:
-    """Statistics of the scores of runs. The interval stays inside the range of rewards if all runs share one range."""
+    """Statistics of the scores of runs. If all runs have the same range of rewards, the confidence interval lies in
+    this range."""
     return RunStatistics.of([run["score"] for run in runs], _range_of(runs))
 
 
 def _range_of(runs: Sequence[dict[str, Any]]) -> Range | None:
-    """The range of rewards that all runs share; None if it is unknown."""
+    """The range of rewards, if all runs have the same range; otherwise None."""
     ranges = [run.get("reward_range") for run in runs]
     known = ranges[0] if ranges[0] and all(one == ranges[0] for one in ranges) else None
     return known and (known[0], known[1])
 
 
 def _steps_to_target(steps: Sequence[int], runs: int) -> str:
-    """A line about the steps that the runs needed to reach the target. :param runs: number of all runs"""
+    """A text about the steps that runs needed to reach the target.
+
+    :param steps: the steps of each run that has reached the target
+    :param runs: number of all runs
+    """
     mean = sum(steps) / len(steps)
     return f"steps to the target: mean {mean:,.0f}, {min(steps):,} to {max(steps):,}, reached by {len(steps)} of {runs}"
 
@@ -619,7 +650,7 @@ def _steps_of(run: dict[str, Any]) -> float:
 
 
 def remove(directory: pathlib.Path) -> None:
-    """Remove a directory without started runs, and its parents if they are empty then."""
+    """Remove the directory of runs that were not started, and its parent directories if they are empty."""
     shutil.rmtree(directory, ignore_errors=True)
     for above in (directory.parent, directory.parent.parent):
         if above.is_dir() and not any(above.iterdir()):

@@ -1,4 +1,4 @@
-"""The storage of a tuning's study. Its URL may contain a password, so it is kept in a private file."""
+"""The storage of a study of ``coach tune``. Its URL may contain a password, so the URL is stored in a private file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import Any, Callable
 from rl_coach.callbacks.tuning import SECRET_MARK
 
 SECRET_FILE = "storage.url"
-"""The URL of a storage with a password, in the directory of the tuning. Only its owner can read it."""
+"""The file with the URL of a storage with a password, in the directory of the trials. Only its owner can read the
+file."""
 STORAGE_VARIABLE = "COACH_TUNE_STORAGE"
-"""An environment variable with the URL. Other users see the flags of a command, but not its variables."""
+"""An environment variable with the URL. Other users can see the flags of a command, but not its variables."""
 _USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@:]*):([^/]*)(?=@)")
 SQLITE = "sqlite:///"
 _HIDDEN = "***"
@@ -25,7 +26,8 @@ _TRIES, _LONGEST_PAUSE = 20, 0.5
 
 
 def lasting(storage: str) -> str:
-    """The URL of a storage. The path of an SQLite file is made absolute, so that --resume works in any directory."""
+    """The URL of a storage for later use. The path of an SQLite file becomes absolute, so that --resume works in any
+    directory."""
     path = storage.removeprefix(SQLITE)
     return storage if path == storage else f"{SQLITE}{os.path.abspath(path)}"
 
@@ -56,8 +58,8 @@ def _secrets(url: str) -> list[str]:
 
 
 def hide_in_process_list(url: str) -> None:
-    """Replace the secret parts of a URL in this process' command line, which all users of the machine can see. Only
-    Linux lets a process change its command line."""
+    """Replace the secret parts of a URL in the command line of this process, which all users of the machine can see.
+    This works only on Linux."""
     if sys.platform != "linux":
         return
     fields = pathlib.Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
@@ -69,7 +71,12 @@ def hide_in_process_list(url: str) -> None:
 
 
 def recorded(url: str, directory: pathlib.Path) -> str:
-    """The storage for records and command lines: the URL, or ``@`` and a private file if the URL has a secret."""
+    """The text of a storage for records and command lines: the URL; or, if the URL has a secret, ``@`` and the path of
+    a private file with the URL.
+
+    :param url: the URL
+    :param directory: the directory of the private file
+    """
     if shown_url(url) == url:
         return url
     path = directory / SECRET_FILE
@@ -80,8 +87,9 @@ def recorded(url: str, directory: pathlib.Path) -> str:
 
 
 def opened(open_study: Callable[[], Any]) -> Any:
-    """Open a study. Try again if other processes create the tables of the same new database at this time.
+    """Open a study. Try again after errors that occur while other processes create the tables of the same database.
 
+    :param open_study: opens the study
     :raises Exception: the last error of the database client
     """
     for left in reversed(range(_TRIES)):

@@ -11,7 +11,7 @@ from rl_coach.runs.record import settings_in
 from rl_coach.utils import CoachError
 
 SECONDS_BETWEEN_CHECKPOINTS = 300
-"""A run that is killed continues from its last checkpoint."""
+"""The default time between two checkpoints. A run that was killed continues from its last checkpoint."""
 _MOST_RUNS = 10_000
 _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes")
 
@@ -20,15 +20,15 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach sweep``.
 
     :param arguments: the arguments after ``sweep``
-    :param launcher: a ``CoachLauncher``; it loads the preset
-    :return: the exit code, as ``coach --seeds`` returns it
-    :raises CoachError: for bad input
+    :param launcher: a ``CoachLauncher``, which loads the preset
+    :return: the exit code; see ``several_runs.train``
+    :raises CoachError: if a flag, a setting or the preset is wrong
     """
     parser = command_line.parser_of(command_line.SWEEP)
     args = parser.parse_args(arguments)
     if not args.preset:
         hints = (hint(path) for path, _ in settings_in(args.settings or ""))
-        parser.error(f"no preset given; name one with -p, coach --list shows all{''.join(hints)}")
+        parser.error(f"no preset given; select a preset with -p, coach --list shows all presets{''.join(hints)}")
     if not args.settings:
         parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
     args.at_once = args.parallel or args.at_once
@@ -36,12 +36,12 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         args.seeds, args.seed = (args.seed or 0,), None
     if not any(getattr(args, name) for name in _SAVES):
         args.checkpoint_save_secs = SECONDS_BETWEEN_CHECKPOINTS
-    from rl_coach.command_line import search_space, several_runs  # after --help has answered
+    from rl_coach.command_line import search_space, several_runs  # imported here, so that --help is fast
 
     spaces = [(search_space.parse(text, what), what) for text, what in texts_of(args.settings, "coach sweep")]
     runs = len(args.seeds) * sum(_number(search_space.size(one), args.random) for one, _ in spaces)
     if runs > _MOST_RUNS:
-        raise CoachError(f"these are {runs:,} runs, more than {_MOST_RUNS:,}: --random N draws N of the settings")
+        raise CoachError(f"{runs:,} runs are more than the limit of {_MOST_RUNS:,}: --random N draws N settings")
     combinations = []
     for dimensions, what in spaces:
         number = args.random
@@ -55,18 +55,23 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings. :param combinations: in the space, None if infinite :param drawn: of them, None for
-    all"""
+    """The number of settings of a search space.
+
+    :param combinations: number of combinations in the space; None if infinite
+    :param drawn: number of combinations to draw; None for all
+    """
     numbers = [one for one in (combinations, drawn) if one is not None]
     return min(numbers, default=0)  # a range without --random is refused later
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """Pairs of a text and its name in messages. The text is the argument itself or, if the argument is a file, each of
-    its lines.
+    """The texts with settings in an argument: the argument itself; or, if the argument is a file, the lines of the
+    file.
 
-    :param what: the beginning of messages about the command line
-    :raises CoachError: the text is neither settings nor a file, or the file is empty
+    :param given: the argument
+    :param what: the beginning of messages about the argument
+    :return: pairs of a text and the beginning of messages about it
+    :raises CoachError: if the text is neither settings nor a file, or the file is empty
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]

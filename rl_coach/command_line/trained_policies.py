@@ -1,4 +1,4 @@
-"""``coach export``, ``coach fetch`` and ``coach push``: policies of runs, of Coach, and of the Hugging Face Hub."""
+"""``coach export``, ``coach fetch`` and ``coach push``: write, get and upload trained policies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _T = TypeVar("_T")
 def export(arguments: Sequence[str]) -> None:
     """``coach export``: write a trained policy into a new folder.
 
-    :raises CoachError: for bad input
+    :param arguments: the arguments after ``export``
+    :raises CoachError: if there is no policy, or the folder cannot be written
     """
     args = command_line.parser_of(command_line.EXPORT).parse_args(arguments)
     as_frozen_graph = args.format == command_line.FROZEN_GRAPH
@@ -41,7 +42,7 @@ def fetch(arguments: Sequence[str]) -> None:
     """``coach fetch``: write a trained policy into a new folder, or list the trained policies.
 
     :param arguments: the arguments after ``fetch``
-    :raises CoachError: the policy does not exist or is damaged, or the folder cannot be written
+    :raises CoachError: if the policy does not exist or is damaged, or the folder cannot be written
     """
     args = command_line.parser_of(command_line.FETCH).parse_args(arguments)
     known = index()
@@ -60,7 +61,7 @@ def push(arguments: Sequence[str]) -> None:
     """``coach push``: upload a trained policy to a repository of the Hub, with a model card.
 
     :param arguments: the arguments after ``push``
-    :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
+    :raises CoachError: if there is no policy, the policy is damaged, or the Hub refuses the upload
     """
     args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
@@ -75,16 +76,17 @@ def push(arguments: Sequence[str]) -> None:
 
 
 def policies_directory() -> pathlib.Path:
-    """The directory of the policies that come with Coach: ``policies.json``, and a folder for each."""
+    """The directory of the policies that come with Coach. It contains ``policies.json`` and a folder for each
+    policy."""
     return preset_catalogue.preset_directory() / "policies"
 
 
 def index() -> dict[str, dict[str, Any]]:
-    """Facts about the policies of tuned presets, by the preset's name: the ``run`` that trained it, its ``mean_reward``
-    over ``episodes`` episodes, the ``sha256`` of its ``policy.json``, and for policies on the Hub their ``repository``
-    and ``revision``.
+    """Facts about the trained policies of tuned presets.
 
-    :raises CoachError: ``policies.json`` is damaged
+    :return: by the preset's name a dict: ``run``, the training; ``mean_reward`` over ``episodes`` episodes;
+        ``sha256`` of ``policy.json``; ``repository`` and ``revision`` if the policy is on the Hub
+    :raises CoachError: if ``policies.json`` is damaged
     """
     file = policies_directory() / INDEX_FILE
     try:
@@ -122,12 +124,12 @@ def _about(entry: dict[str, Any]) -> str:
 
 
 def _source(name: str, known: dict[str, dict[str, Any]]) -> tuple[pathlib.Path, str]:
-    """The folder of a policy, and a line about it."""
+    """The folder of a policy, and a text about the policy."""
     if name in known:
         return _folder_of(name, known[name]), _about(known[name])
     if name in (*preset_catalogue.list_tuned_presets(), *preset_catalogue.list_all_presets()):
         command = shell_command("coach", "-p", name)
-        raise CoachError(f"no trained policy of {name} is published (coach fetch lists others); train one: {command}")
+        raise CoachError(f"there is no trained policy of {name} (coach fetch lists all); train one with: {command}")
     if _ON_THE_HUB.fullmatch(name) and not name.startswith("tuned/"):
         return _download(name, None), f"from https://huggingface.co/{name}"
     raise CoachError(f"there is no trained policy '{name}'{did_you_mean(name, known)} (coach fetch lists all)")
@@ -143,13 +145,13 @@ def _folder_of(name: str, entry: dict[str, Any]) -> pathlib.Path:
     except OSError as error:
         raise CoachError(f"the policy of {name} in '{folder}' cannot be read: {error.strerror}") from None
     if digest != entry["sha256"]:
-        again = "delete it, try again" if "repository" in entry else "install rl_coach again"
-        raise CoachError(f"the policy of {name} in '{folder}' is not the one that was published: {again}")
+        again = "delete the folder and try again" if "repository" in entry else "install rl_coach again"
+        raise CoachError(f"the policy of {name} in '{folder}' was changed: {again}")
     return folder
 
 
 def _download(repository: str, revision: str | None) -> pathlib.Path:
-    """The folder of a repository in the Hub's cache."""
+    """Download a repository of the Hub. :return: its folder in the Hub's cache"""
     _require_package()
     from huggingface_hub import snapshot_download
 
@@ -168,7 +170,7 @@ def _upload(folder: pathlib.Path, repository: str, is_private: bool) -> str:
 
 
 def model_card(folder: pathlib.Path) -> str:
-    """The README of an exported policy as a model card: with metadata for the Hub's search."""
+    """The README of an exported policy with metadata for the Hub (a model card). :param folder: the policy's folder"""
     from huggingface_hub import EvalResult, ModelCardData
 
     document, _ = policy_files.read(folder)
@@ -194,8 +196,10 @@ def _require_package() -> None:
 
 
 def _asking_the_hub(ask: Callable[[], _T]) -> _T:
-    """
-    :raises CoachError: the Hub's client failed: no network, an unknown repository, or no right to write
+    """Call a function that uses the Hub.
+
+    :param ask: the function
+    :raises CoachError: if the Hub's client has failed, such as without a network or without the right to write
     """
     try:
         return ask()

@@ -33,9 +33,9 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach tune``.
 
     :param arguments: the arguments after ``tune``
-    :param launcher: a ``CoachLauncher``; it loads the preset
-    :return: the exit code, as ``coach --seeds`` returns it
-    :raises CoachError: for bad input
+    :param launcher: a ``CoachLauncher``, which loads the preset
+    :return: the exit code: 0 if a trial has a result, 1 if no trial has a result, 128 + N after a signal N
+    :raises CoachError: if a flag, the search space or the preset is wrong
     """
     parser = command_line.parser_of(command_line.TUNE)
     args = parser.parse_args(arguments)
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if args.resume:
         return _go_on(args, launcher)
     if not args.preset:
-        parser.error("no preset given; name one with -p, coach --list shows all")
+        parser.error("no preset given; select a preset with -p, coach --list shows all presets")
     if args.seeds:
         parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
     several_runs.refuse_cluster(args)
@@ -79,12 +79,12 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _go_on(args: argparse.Namespace, launcher: Any) -> int:
-    """``coach tune --resume DIR``: finish the interrupted trials, and run the others."""
+    """``coach tune --resume DIR``: finish the interrupted trials, and run the remaining trials."""
     directory = pathlib.Path(args.resume).absolute()
     if not run_group.is_group(directory) or run_group.TUNING not in (document := run_group.read(directory)):
-        raise CoachError(f"there is no tuning in '{args.resume}': give the directory that coach tune printed")
+        raise CoachError(f"there are no trials in '{args.resume}': give the directory that coach tune has printed")
     if args.preset:
-        raise CoachError(f"--resume continues the tuning in '{args.resume}': leave out --preset")
+        raise CoachError(f"--resume continues the trials in '{args.resume}': leave out --preset")
     if not args.trust:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document[run_group.TUNING]["trials"] = args.trials or document[run_group.TUNING]["trials"]
@@ -99,7 +99,7 @@ def _steps_of(graph_manager: Any) -> int:
     length = graph_manager.improve_steps
     if isinstance(length, EnvironmentSteps) and length.num_steps < _ENDLESS:
         return int(length.num_steps)
-    raise CoachError("--steps is missing: the preset does not say how many environment steps a run trains")
+    raise CoachError("--steps is missing: improve_steps of the preset is not a number of environment steps")
 
 
 def _evaluations_of(graph_manager: Any, steps: int) -> int:
@@ -111,11 +111,12 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
 
 
 def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
-    """The dimensions to search.
+    """The dimensions of the search space.
 
+    :param graph_manager: the preset's graph manager
     :param text: the text of --space; None for the built-in space of the agent's family
     :param steps: environment steps of a trial
-    :raises CoachError: a dimension does not fit the preset
+    :raises CoachError: if a dimension does not fit the preset
     """
     if text is None:
         return built_in_spaces.built_in_space(graph_manager, steps)
@@ -127,8 +128,10 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 class _Tuning:
     """A study of Optuna. Each trial is a run.
 
-    :param directory: the directory with a directory for each trial
-    :param document: the contents of ``runs.json``: flags, trials so far, and the settings of the tuning
+    :param directory: the directory with a sub-directory for each trial
+    :param document: the content of ``runs.json``: the flags, the trials so far, and the settings of ``coach tune``
+    :param graph_manager: the preset's graph manager
+    :param args: the flags
     """
 
     def __init__(self, directory: pathlib.Path, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace):
@@ -196,7 +199,10 @@ class _Tuning:
         return opened
 
     def _sampler(self, trials: int) -> Any:
-        """The sampler. A resumed tuning gets another seed, so it does not repeat earlier draws."""
+        """The sampler of Optuna. A resumed study gets another seed, so that it does not repeat earlier draws.
+
+        :param trials: number of trials so far
+        """
         from optuna import samplers
 
         seed = None if self._settings["seed"] is None else self._settings["seed"] + trials
@@ -205,7 +211,8 @@ class _Tuning:
         return samplers.RandomSampler(seed=seed)
 
     def _interrupted(self) -> list[Job]:
-        """The trials of this directory that have not ended. Trials that ended unobserved are reported to the study."""
+        """The jobs of trials that have not ended. A trial that has ended while ``coach tune`` did not run is reported
+        to the study."""
         jobs, known = [], self._study.trials
         for run in self._document["runs"]:
             directory = self._directory / run["name"]
@@ -285,7 +292,7 @@ class _Tuning:
 
         trial = self._trials.pop(outcome.job.directory, None)
         if trial is None or outcome.was_stopped or outcome.code is None:
-            return  # --resume continues it
+            return  # --resume continues the trial
         value = _value_of(self._study.trials[trial.number], outcome)
         name, took = outcome.job.name, f"{outcome.progress.get('steps', 0):,} steps"
         if not outcome.has_finished or value is None:
@@ -304,7 +311,7 @@ class _Tuning:
         self._write_best()
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if bad input has stopped the first trial. All trials have the same input."""
+        """True if the first trial has found an error in the input, because all trials have the same input."""
         if outcome.code == several_runs.BAD_INPUT and not read_status(outcome.job.directory) and not self._values():
             self._refused = outcome.error
             return True
@@ -356,7 +363,8 @@ class _Tuning:
 
 
 def _value_of(trial: Any, outcome: Outcome) -> float | None:
-    """The last report of a trial; without evaluations, the mean reward of its last episodes of training."""
+    """The last value that a trial has reported. For a trial without evaluations, the mean reward of its last training
+    episodes."""
     if trial.intermediate_values:
         return float(trial.intermediate_values[max(trial.intermediate_values)])
     return outcome.score

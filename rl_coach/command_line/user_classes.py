@@ -1,4 +1,4 @@
-"""Objects that a flag names by their class: ``-et module:Class``, ``-ept file.py:Class``."""
+"""Makes objects of the user's classes in flags, such as ``-et module:Class`` or ``-ept file.py:Class``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 
 def make_environment(module_and_class: str) -> Any:
-    """The environment parameters that ``-et`` names.
+    """Make the environment parameters of ``-et``.
 
-    :raises CoachError: the name does not exist, or is something else
+    :param module_and_class: ``module:Class`` or ``file.py:Class``
+    :raises CoachError: if the class does not exist, or is not a class of environment parameters
     """
     from rl_coach.environments.environment import EnvironmentParameters
 
@@ -20,10 +21,11 @@ def make_environment(module_and_class: str) -> Any:
 
 
 def make_exploration(module_and_class: str, agent_params: Any) -> Any:
-    """The exploration parameters that ``-ept`` names.
+    """Make the exploration parameters of ``-ept``.
 
-    :param agent_params: the agent's parameters, for classes that need them
-    :raises CoachError: the name does not exist, or is something else
+    :param module_and_class: ``module:Class`` or ``file.py:Class``
+    :param agent_params: the agent's parameters, which some classes need
+    :raises CoachError: if the class does not exist, or is not a class of exploration parameters
     """
     from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
@@ -31,10 +33,11 @@ def make_exploration(module_and_class: str, agent_params: Any) -> Any:
 
 
 def make_callbacks(text: str) -> list[Callback]:
-    """The callbacks that ``--callback`` names, ``module:Class(argument=value)`` each, separated by ``;``. Classes of
-    ``rl_coach.callbacks`` need no module.
+    """Make the callbacks of ``--callback``.
 
-    :raises CoachError: a name does not exist, is something else, or does not accept these arguments
+    :param text: callbacks as ``module:Class(argument=value)``, separated by ``;``. Classes of ``rl_coach.callbacks``
+        need no module
+    :raises CoachError: if a class does not exist, is not a callback, or does not accept the arguments
     """
     return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]
 
@@ -73,7 +76,7 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bo
 
 
 def _needed(found: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without a default that a callable needs."""
+    """The offered arguments that a class or function requires, because they have no default."""
     if not offered or not callable(found):
         return {}
     takes = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]

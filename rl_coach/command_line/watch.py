@@ -1,4 +1,4 @@
-"""``coach watch``: see a run's agent or a policy play, in a window or in a file."""
+"""``coach watch``: show a trained agent or a policy in a window, or write a video."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     """Play episodes in a window until the user closes it, or write one episode into files.
 
     :param arguments: the arguments after ``watch``
-    :param launcher: a ``CoachLauncher``; it builds the graph of a run
-    :raises CoachError: for bad input, or if there is no display for a window
+    :param launcher: a ``CoachLauncher``, which builds the graph of a run
+    :raises CoachError: if an argument is wrong, or there is no display for a window
     """
     args = command_line.parser_of(command_line.WATCH).parse_args(arguments)
     files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
@@ -73,7 +73,11 @@ def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None
 
 
 def _move(videos: Sequence[pathlib.Path], files: dict[str, str]) -> None:
-    """Move the video of each kind to the file that the user named."""
+    """Move each video to the file that the user has given.
+
+    :param videos: the written videos
+    :param files: the user's files by suffix, ``.gif`` or ``.mp4``
+    """
     for suffix, file in files.items():
         video = next((one for one in videos if one.suffix == suffix), None)
         if video is None:
@@ -126,7 +130,7 @@ def _run_of(directory: str) -> str:
 
 
 def _flags(args: argparse.Namespace) -> list[str]:
-    """The flags of a run that evaluates the agent of the directory."""
+    """The flags of a run that evaluates the agent in ``args.directory``."""
     run = _run_of(args.directory)
     checkpoint = [] if run == args.directory else [f"-crd={args.directory}"]
     flags = [f"--resume={run}", *checkpoint, "--evaluate=0", f"--seed={args.seed}"]

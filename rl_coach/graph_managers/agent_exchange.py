@@ -1,4 +1,4 @@
-"""The exchange of one agent with its workers: the agent publishes policies and receives chunks of experience."""
+"""The trainer's exchange with its rollout workers, for one agent: publish policies, and receive chunks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rl_coach.utilities.errors import reason_of
 from rl_coach.utils import CoachError, TrainingError
 
 _SMALL_ROWS, _FRAME_ROWS = 32, 256
-_FRAME_BYTES = 4096  # of an observation; for larger ones the cost of transport depends on the bytes alone
+_FRAME_BYTES = 4096  # size of an observation; above it, the cost of transport depends only on the number of bytes
 _CHUNK_BYTES = 8 << 20
-_MOST_UNFIT = 100  # chunks, if none has been stored; their senders play the same environment with the same settings
+_MOST_UNFIT = 100  # if so many chunks were refused and none was stored, no chunk will fit: all workers are alike
 _PRICE_OF_PUBLISHING = 10  # the pause is 10 times as long as publishing took, so publishing takes a tenth of the time
 
 
@@ -32,10 +32,11 @@ class Exchange:
     """Sizes and times of the exchange between a trainer and its workers.
 
     :param num_workers: number of workers that are started
-    :param window: chunks that a worker may send before it waits for a receipt; None uses a default
-    :param chunk_rows: transitions in a chunk; None uses a default
-    :param publish_seconds: the shortest time between two policies
-    :param silence_seconds: the trainer gives up after this time without Redis, without the data store or without
+    :param window: number of chunks that a worker may send before it waits for a receipt; None for 1 if workers wait for
+        each new policy, and for 4 otherwise
+    :param chunk_rows: number of transitions in a chunk; None for a number that suits the size of the observations
+    :param publish_seconds: the shortest time between two policies, in seconds
+    :param silence_seconds: the trainer gives up after so many seconds without Redis, without the data store or without
         workers
     """
 
@@ -47,13 +48,15 @@ class Exchange:
 
 
 def is_synchronous(agent: Any) -> bool:
-    """True if workers wait for the newest policy: the agent learns from no other, or its settings ask for it."""
+    """True if workers wait for each new policy before they act. Then the agent can learn only from the newest policy,
+    or its settings select SYNC."""
     chosen = agent.ap.algorithm.distributed_coach_synchronization_type
     return agent.learning.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
 
 
 class Documents:
-    """Documents that a trainer writes to a data store for its workers. The store may lose them.
+    """Documents that a trainer writes to a data store for its workers. If the store loses them, they can be written
+    again.
 
     :param store: the data store
 
@@ -72,7 +75,7 @@ class Documents:
         return time.monotonic() - self._lost_at if self.trouble else 0.0
 
     def put(self, name: str, document: bytes) -> bool:
-        """Write a document, and keep it for ``put_back``. :return: False if it could not be written"""
+        """Write a document, and keep it for ``put_back``. :return: False if the document could not be written"""
         try:
             self._store.put(name, document)
         except (OSError, CoachError) as error:  # missing access rights may be temporary, too
@@ -85,22 +88,23 @@ class Documents:
         return True
 
     def put_back(self) -> bool:
-        """Write all documents again. :return: False if one could not be written"""
+        """Write all documents again. :return: False if a document could not be written"""
         return all(self.put(name, document) for name, document in list(self._documents.items()))
 
 
 class AgentExchange:
-    """Publishes the policies of one agent, and decides on the chunks that were played for it.
+    """Publishes the policies of one agent, and stores or discards the chunks that workers send for this agent.
 
-    :param stream: the name of the agent's stream; empty if the run has only one stream
-    :param agent: learns from the chunks
+    :param stream: the name of the agent's stream of chunks in Redis; empty if the run has only one stream
+    :param agent: the agent that learns from the chunks
     :param players: number of players that the agent plays in one environment
-    :param link: the trainer's end of the stream
+    :param link: the trainer's connection to the stream
     :param documents: stores the policies
     :param signals: signals about the chunks, for the CSV
     :param exchange: sizes and times
 
-    :ivar lag: number of updates between the policy that played the newest chunk and the present one
+    :ivar lag: number of updates between the policy that played the newest chunk and the present policy
+    :ivar policy_document: the name of the document that contains the newest policy
     """
 
     def __init__(
@@ -124,7 +128,11 @@ class AgentExchange:
         self._num_unfit = 0
 
     def start(self, incarnation: int) -> dict[str, Any]:
-        """Begin a new incarnation. :return: the settings that workers need before they play for the agent"""
+        """Prepare the agent for chunks.
+
+        :param incarnation: number of this start of the trainer; later starts of the same run have larger numbers
+        :return: the settings that workers need before they play for the agent
+        """
         agent, exchange = self.agent, self._exchange
         self._chunk_rows = rows = exchange.chunk_rows or self._best_chunk_rows()
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
@@ -145,14 +153,14 @@ class AgentExchange:
     # policies
 
     def publish_if_due(self, phase: RunPhase) -> None:
-        """Publish a policy if workers need it now. :param phase: the run's phase, which workers shall enter"""
+        """Publish a policy if workers need a new policy now. :param phase: the phase that workers must enter"""
         has_new_phase = phase.name != self.link.state.phase
         is_new = self.agent.training_iteration != self._published_updates
         if has_new_phase or (is_new and (self.is_synchronous or time.monotonic() >= self._publish_at)):
             self.publish(phase)
 
     def publish(self, phase: RunPhase) -> None:
-        """Publish the agent's present policy."""
+        """Publish the agent's present policy. :param phase: the phase that workers must enter"""
         began, link = time.monotonic(), self.link
         name = (link.state.incarnation, link.state.version + 1)
         policy = {**self.agent.acting_policy(), "incarnation": name[0], "version": name[1]}
@@ -166,34 +174,37 @@ class AgentExchange:
         self._publish_at = now + max(self._exchange.publish_seconds, _PRICE_OF_PUBLISHING * (now - began))
 
     def _wanted(self, phase: RunPhase) -> dict[str, Any]:
-        """Steps, episodes or segments that are still to be played with the newest policy."""
+        """The number of steps, episodes or segments that workers must still play with the newest policy."""
         if not self.is_synchronous or phase is not RunPhase.TRAIN:
             return {"left": None}
         left, unit = self.agent.learning.left_to_play()
         return {"left": left, "unit": unit.name}
 
     def _wanted_first(self, phase: RunPhase) -> dict[str, Any]:
-        """The same for a policy that is published now: at least 1. The trainer waits for experience after publishing,
-        so a step of training begins with playing, even if a long heatup has filled the memory already."""
+        """The result of ``_wanted`` for a policy that is published now, but at least 1. The trainer waits for
+        experience after it has published a policy, even if a long heatup has filled the memory already."""
         wanted = self._wanted(phase)
         return wanted if wanted["left"] is None else {**wanted, "left": max(1, wanted["left"])}
 
     # experience
 
     def confirm(self) -> None:
-        """Send receipts. In SYNC they are sent at once, with the number of steps that are still to be played."""
+        """Send receipts to the workers. If workers wait for each new policy, send the receipts at once, with the number
+        of steps that are still to be played. Otherwise wait for more receipts."""
         if self.is_synchronous:
             self.link.push()
         else:
             self.link.push_soon()
 
     def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase) -> ExperienceChunk | None:
-        """Store a chunk in the agent's memory, or acknowledge that it was discarded.
+        """Store a chunk in the agent's memory and acknowledge it. A chunk of an older policy is discarded if workers
+        must use the newest policy. A chunk that does not fit the agent is refused.
 
         :param entry: the chunk's id in the stream
+        :param chunk: the chunk
         :param phase: the run's phase
         :return: the stored experience; None if the chunk was discarded or refused
-        :raises TrainingError: no chunk fits the memory, so the run would never end
+        :raises TrainingError: if 100 chunks were refused and none was stored
         """
         link = self.link
         if self.is_synchronous and chunk.policy != link.state.policy:
@@ -223,7 +234,8 @@ class AgentExchange:
         return played
 
     def totals(self) -> dict[str, Any]:
-        """The agent's steps, and the numbers of steps that were stored, discarded and refused, in all and by worker."""
+        """The agent's steps; the numbers of stored and discarded steps, in total and by worker; and the number of
+        refused chunks by reason."""
         ledger = self.link.ledger
         return {
             "steps": self.agent.total_steps_counter, "stored": ledger.stored, "discarded": ledger.discarded,

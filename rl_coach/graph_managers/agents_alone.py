@@ -1,4 +1,5 @@
-"""Checkpoints of single agents of a graph: ``checkpoint/<agent>/``, next to the checkpoints of the whole graph."""
+"""Checkpoints of single agents of a graph. They are written to ``checkpoint/<agent>/``, next to the checkpoints of the
+whole graph."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
     :param directory: the directory with a sub-directory for each agent
     :param name: the checkpoint's name
     :param agent: the agent
-    :param state: its ``get_state``
+    :param state: the result of the agent's ``get_state``
     :param framework: the graph's framework
     :param keep: number of the newest checkpoints that are kept; 0 keeps all
     :return: the checkpoint's path
-    :raises OSError: the checkpoint cannot be written
+    :raises OSError: if the checkpoint cannot be written
     """
     place = os.path.join(directory, agent.name)
     fits = {"framework": framework, **agent.fits()}
@@ -41,8 +42,10 @@ def restore_agent(path: str, agent: Any, framework: str) -> str:
     """Restore one agent. Its memory does not change.
 
     :param path: a checkpoint of an agent, or a directory of checkpoints (the newest is used)
+    :param agent: the agent
+    :param framework: the graph's framework
     :return: the checkpoint's path
-    :raises CoachError: there is no checkpoint, it is damaged, or it does not fit
+    :raises CoachError: if there is no checkpoint, or the checkpoint is damaged or does not fit the agent
     """
     path = find_checkpoint(path)
     state, manifest = load_checkpoint(path)
@@ -60,7 +63,12 @@ def restore_agent(path: str, agent: Any, framework: str) -> str:
 
 
 def agents_alone_in(directory: str, names: Iterable[str]) -> dict[str, str]:
-    """The directories of agents' checkpoints by agent, if a directory has no checkpoint of a whole graph."""
+    """The directories of checkpoints of single agents, by the agent's name.
+
+    :param directory: the directory with a sub-directory for each agent
+    :param names: the names of the graph's agents
+    :return: only agents with checkpoints; empty if the directory has a checkpoint of the whole graph
+    """
     if CheckpointStateReader(directory).get_all():
         return {}
     places = {name: os.path.join(directory, name) for name in names}

@@ -39,10 +39,10 @@ from rl_coach.vector_level_manager import VectorLevelManager
 class BasicRLGraphManager(GraphManager):
     """Graph of one agent in one environment.
 
-    The graph works on copies of the parameters, made when it is created: two graphs made from one preset share
-    nothing, and a preset may still change its parameters after it has made the graph manager.
+    ``create_graph`` copies the parameters. A preset may therefore change its parameters after it has made the graph
+    manager, and two graphs made from one preset share nothing.
 
-    :param agent_params: the agent; if it has no filters, it uses the environment's default filters
+    :param agent_params: the agent; an agent without filters uses the environment's default filters
     :param env_params: the environment; ``num_environments`` is the number of copies that the agent acts in at once
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
@@ -93,7 +93,8 @@ class BasicRLGraphManager(GraphManager):
         return [level], [environment]
 
     def _prepare_early(self, parameters: Any, task: TaskParameters) -> None:
-        """Set JAX's options now if the environment itself may use JAX: JAX reads them at its first computation."""
+        """Set JAX's options before the environment is made if the environment itself may use JAX. JAX reads the options
+        at its first computation."""
         networks = self.agent_params.network_wrappers
         if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
             set_num_threads_early(task.framework_type, task.num_threads, networks)
@@ -101,12 +102,12 @@ class BasicRLGraphManager(GraphManager):
 
     @staticmethod
     def _may_be_compiled(parameters: Any) -> bool:
-        """True if the environment consists of pure functions; one that is fed by a user's loop does not."""
+        """True if the environment consists of pure functions, so that JAX can compile it."""
         is_plain = getattr(parameters, "path", None) == GymEnvironmentParameters().path
         return is_plain and parameters.level is not None and is_function_level(str(parameters.level))
 
     def _create_compiled_level(self, task: TaskParameters, evaluation_seed: Any, agent_seed: Any) -> Any:
-        """The level with a fully compiled loop. If it cannot be compiled: None, and a log line with the reason."""
+        """The level with a compiled loop. If the loop cannot be compiled: None, and a log line with the reason."""
         parameters = self.env_params
         environment, agent = self._create_environment(parameters.seed), self._create_agent(task)
         reason = why_not_compiled(agent, environment, parameters, task, self.heatup_steps.num_steps > 0)

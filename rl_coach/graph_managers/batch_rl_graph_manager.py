@@ -53,14 +53,20 @@ _FITTED_Q_NETWORK = "fitted_q"
 
 
 class BatchRLGraphManager(BasicRLGraphManager):
-    """Graph of one agent that learns from a data set. It does not act in the environment to get more data.
+    """Graph of one agent that learns from a data set. The agent does not act in the environment while it learns.
 
-    The data come from one of these sources, the first that is set: the file ``load_memory_from_file_path`` of the
-    agent's memory; another agent, which learns in the environment; random actions in heatup. Training steps of the
-    schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. If the agent has a
-    network ``reward_model``, the newest episodes are not trained on, and serve off-policy evaluation after each period
-    of training. If the data have no probabilities of actions, the probabilities are estimated. A network ``fitted_q``
-    adds fitted Q evaluation. If there is an environment, the agent is evaluated in it as well.
+    The data come from the first of these sources that is set:
+
+    1. the file ``load_memory_from_file_path`` of the agent's memory
+    2. another agent, which learns in the environment (``experience_generating_agent_params``)
+    3. random actions in heatup
+
+    Training steps of the schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data.
+
+    If the agent has a network ``reward_model``, the newest episodes are kept for off-policy evaluation, and the agent
+    does not learn from these episodes. Off-policy evaluation runs after each period of training. If the data have no
+    probabilities of actions, the probabilities are estimated. A network ``fitted_q`` adds fitted Q evaluation. If there
+    is an environment, the agent is also evaluated in the environment.
 
     :param agent_params: the agent, with a memory of episodes
     :param env_params: the environment; None if there are only data
@@ -70,8 +76,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
     :param name: the graph's name, part of the names of its files
     :param spaces_definition: the spaces, if there is no environment
     :param reward_model_num_epochs: number of passes over the training data to train the reward model
-    :param train_to_eval_ratio: the share of the steps to train on, in (0, 1]
-    :param experience_generating_agent_params: the agent that generates the data; None if no agent does
+    :param train_to_eval_ratio: the share of the steps that the agent learns from, in (0, 1]
+    :param experience_generating_agent_params: the agent that generates the data; None if no agent generates data
     :param experience_generating_schedule_params: the lengths of that agent's heatup and training
     :param fitted_q_num_epochs: number of passes over the evaluation episodes at each evaluation, to train the network
         ``fitted_q``
@@ -131,14 +137,18 @@ class BatchRLGraphManager(BasicRLGraphManager):
             levels, environments = [level], []
         agent: Any = levels[0].agent
         if not isinstance(agent.learning, DataSetLearning):
-            played = f"{type(agent).__name__} learns from what it has just played, not from a data set"
+            played = f"{type(agent).__name__} learns from its newest episodes, not from a data set"
             raise CoachError(f"{played}: choose another agent")
         levels[0].training_steps_of = operator.attrgetter("batches.epoch")
         self._seed_of_data = as_int(self.spawn_seed())
         return levels, environments
 
     def _require_generator_that_fits(self) -> None:
-        """:raises CoachError: there is no environment, or one agent's data would not suit the other"""
+        """Check the agent that generates the data.
+
+        :raises CoachError: if there is no environment or no schedule for this agent, its memory does not store
+            episodes, or an agent has an output filter
+        """
         own, generating = self.agent_params, self.experience_generating_agent_params
         assert generating is not None
         if self.env_params is None or self.experience_generating_schedule_params is None:
@@ -173,7 +183,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         return agent
 
     def _count_updates_for_targets(self, agent: Any) -> None:
-        """Nothing is played while the agent learns, so the period of its target networks counts updates."""
+        """Count updates between two changes of the target networks: the agent takes no steps while it learns."""
         period = self.agent_params.algorithm.num_steps_between_copying_online_weights_to_target
         agent.clock.plays = False
         has_targets = any(one.create_target_network for one in self.agent_params.network_wrappers.values())
@@ -280,7 +290,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         """Learn for a number of epochs.
 
         :param steps: the number of epochs, as ``TrainingSteps``
-        :raises CoachError: steps are not ``TrainingSteps``
+        :raises CoachError: if steps are not ``TrainingSteps``
         """
         if not isinstance(steps, TrainingSteps):
             raise CoachError(f"graph '{self.name}' trains in epochs: ask for TrainingSteps(n), not {steps!r}")
@@ -304,8 +314,12 @@ class BatchRLGraphManager(BasicRLGraphManager):
     # evaluation
 
     def evaluate(self, steps: StepMethod) -> bool:
-        """Estimate the policy from the evaluation episodes (during training only), and evaluate it in the simulator, if
-        there is one.
+        """Evaluate the policy: during training with off-policy evaluation on the evaluation episodes, and in the
+        environment if there is an environment.
+
+        :param steps: the length of the evaluation in the environment
+        :return: True if the run should stop because the success rate is reached
+        :raises CoachError: if there is no environment, and no training
         """
         is_training = self.improvement.end is not None
         if is_training:
@@ -321,7 +335,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
         If the data have no probabilities of actions, they are estimated from the training episodes.
 
-        :raises CoachError: there are no evaluation episodes
+        :raises CoachError: if there are no evaluation episodes
         """
         agent = self.get_agent()
         network, memory = agent.networks["reward_model"], agent.memory
@@ -338,8 +352,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         )
 
     def _filter(self, kept_back: Sequence[Any]) -> None:
-        """Apply the agent's pre-network filter to the states and rewards of the kept-back steps, in place. The episodes
-        contain the same transitions. The filters' statistics do not change."""
+        """Apply the agent's pre-network filter to the states and rewards of the evaluation steps, in place. The
+        evaluation episodes contain the same transitions, so they change too. The filters' statistics do not change."""
         if changes_nothing(self.get_agent().pre_network_filter):
             return
         filtered = self.get_agent().update_loop.filtered(Batch(kept_back), may_update=False)
@@ -366,10 +380,10 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     def run_off_policy_evaluation(self) -> None:
         """Estimate the value of the agent's policy from the evaluation episodes, if there is a reward model. The
-        estimates are written to the CSV row of the epoch that has ended. Then call the agent's own hook of this name.
+        estimates are written to the CSV row of the epoch that has ended. Then call the agent's method of this name.
 
-        Two policies are estimated: softmax(Q / ``softmax_temperature``), as in Coach, and the greedy policy, which a
-        trained agent deploys. The effective sample size is written for the greedy policy."""
+        Two policies are estimated: softmax(Q / ``softmax_temperature``), as in Intel's Coach, and the greedy policy,
+        which a trained agent uses. The effective sample size is written for the greedy policy."""
         if self._estimates:
             self._estimate()
         self.get_agent().run_off_policy_evaluation()
@@ -391,8 +405,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
             self.log_signal(_FITTED_Q, self._fit_q(deployed))
 
     def _fit_q(self, deployed: OpeManager) -> float:
-        """The mean value of the deployed policy in the first states of the evaluation episodes, by fitted Q evaluation.
-        The network ``fitted_q`` keeps its weights from the evaluation before."""
+        """The mean value of the greedy policy in the first states of the evaluation episodes, by fitted Q evaluation.
+        The network ``fitted_q`` starts with its weights from the last evaluation."""
         agent = self.get_agent()
         main, network = agent.networks["main"], agent.networks[_FITTED_Q_NETWORK]
         size = self.agent_params.network_wrappers[_FITTED_Q_NETWORK].batch_size

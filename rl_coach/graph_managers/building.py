@@ -16,7 +16,7 @@ from rl_coach.utils import CoachError, TrainingError, public_attributes, short_d
 
 
 def as_int(seed: np.random.SeedSequence) -> int:
-    """The seed as one number, for components that accept no ``SeedSequence``."""
+    """The seed as one number, for components that do not accept a ``SeedSequence``."""
     return int(seed.generate_state(1)[0])
 
 
@@ -25,9 +25,10 @@ def environment_of_graph(
 ) -> Any:
     """A graph's own copy of environment parameters, with the directory for videos and a seed.
 
-    :param seed: used if the parameters have no seed
-    :param agents: the agents that act in the environment. If all agents support actions of several parts, and the
-        parameters do not set ``combines_choices``, actions have parts
+    :param parameters: the preset's environment parameters; they are not changed
+    :param task: the task parameters, with the experiment directory
+    :param seed: the seed of the copy if the parameters have no seed
+    :param agents: parameters of the agents that act in the environment; see ``choose_form_of_actions``
     """
     parameters = copy.deepcopy(parameters)
     parameters.experiment_path = task.experiment_path
@@ -38,7 +39,12 @@ def environment_of_graph(
 
 
 def choose_form_of_actions(parameters: Any, agents: Iterable[AgentParameters]) -> None:
-    """Set ``combines_choices`` of an environment's parameters as its agents need it, if it is None."""
+    """Set ``combines_choices`` of an environment's parameters if it is None: to False if all agents support actions
+    with several parts, else to True.
+
+    :param parameters: the environment's parameters
+    :param agents: parameters of the agents that act in the environment
+    """
     if getattr(parameters, "combines_choices", True) is None:
         act_in_parts = [requirements_of(short_dynamic_import(agent.path)).acts_in_parts for agent in agents]
         parameters.combines_choices = not act_in_parts or not all(act_in_parts)
@@ -48,16 +54,16 @@ def make_environment(parameters: Any, seed: int, visualization: VisualizationPar
     """Make one environment.
 
     :param seed: the environment's seed; the seed in the parameters is ignored
-    :raises CoachError: the environment cannot be made
+    :raises CoachError: if the environment cannot be made
     """
     return _environment_maker(parameters, seed, visualization)()
 
 
 def make_copies(parameters: Any, visualization: VisualizationParameters, input_filter: Any = None) -> Any:
-    """``num_environments`` copies of an environment, stepped together. Only the first one is shown.
+    """Make ``num_environments`` copies of an environment that are stepped together. Only the first copy is rendered.
 
     :param input_filter: the agent's filter; None uses the environment's default
-    :raises CoachError: the copies cannot be stepped together, or cannot be shown
+    :raises CoachError: if the copies cannot be stepped together, or cannot be shown
     """
     from rl_coach.environments.native_levels import is_vector_level, plays_the_same
 
@@ -82,7 +88,7 @@ def _make_native_copies(parameters: Any, visualization: VisualizationParameters,
     if visualization.render or visualization.add_rendered_image_to_env_response:
         raise CoachError(
             "the copies of env_params.vectorization 'native' cannot be drawn: leave out --render and "
-            "add_rendered_image_to_env_response, or set it to 'sync' or 'async'"
+            "add_rendered_image_to_env_response, or set env_params.vectorization to 'sync' or 'async'"
         )
     make = _environment_maker(parameters, parameters.seed, _unseen(visualization))
     return make_native_copies(parameters, make, input_filter)
@@ -94,7 +100,7 @@ def _is_shown(visualization: VisualizationParameters) -> bool:
 
 
 def _unseen(visualization: VisualizationParameters) -> VisualizationParameters:
-    """The settings of an environment that is not shown."""
+    """A copy of the settings for an environment that is not rendered or recorded."""
     unseen = copy.copy(visualization)
     unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
     return unseen
@@ -128,8 +134,12 @@ def agent_of_graph(
 ) -> AgentParameters:
     """A graph's own copy of agent parameters.
 
-    :param environment: the environment's parameters, with the default filters for agents without filters; None if there
+    :param parameters: the preset's agent parameters; they are not changed
+    :param task: the task parameters of the copy
+    :param visualization: the settings of rendering, videos and log files
+    :param environment: the environment's parameters, with default filters for an agent without filters; None if there
         is no environment
+    :param name: the agent's name
     """
     parameters = copy.deepcopy(parameters)
     parameters.task_parameters = task
@@ -143,14 +153,18 @@ def agent_of_graph(
 
 
 def _own_filter(default: Any, none: type) -> Any:
-    """A fresh filter from an environment's default: a filter, a class or function that makes one, or None."""
+    """A new filter made from an environment's default.
+
+    :param default: a filter, which is copied; a class or function that makes a filter; or None
+    :param none: the class of the filter for the default None
+    """
     if default is None:
         return none()
     return default() if callable(default) else copy.deepcopy(default)
 
 
 def make_agent(parameters: AgentParameters, seed: np.random.SeedSequence | None = None) -> Any:
-    """Make the agent of the given parameters. :param seed: seeds all its random streams; None seeds none"""
+    """Make the agent of the given parameters. :param seed: the seed of the agent's random streams; None sets no seed"""
     agent = short_dynamic_import(parameters.path)(parameters)
     if seed is not None:
         agent.seed(seed)

@@ -1,4 +1,4 @@
-"""The checkpoints of a graph: their content and names, when they are written and removed, and which can be restored."""
+"""The checkpoints of a graph: their content and names, writing and removal, and the checks before a restore."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ from rl_coach.utils import CheckpointError, CoachError
 SAVERS_DIRECTORY = "savers"
 _SAVERS_PREFIX = "saved"
 _CAUSES = ("framework", "agent", "observation space", "action space")
-"""The order of the lines: a difference of spaces also changes the networks, so spaces come before networks."""
+"""The order of the reasons why a checkpoint does not fit. Other spaces also cause other networks, so spaces come before
+networks."""
 FRAMEWORK = "framework"
 MOVES = {"moves": True}
-"""Marks the manifest of a checkpoint that states the order of its networks' arrays, so that any framework reads it."""
+"""The entry in a manifest for a checkpoint that any framework can read, because it records the order of its networks'
+arrays."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ class GraphState:
     """The parts of a run that have a state.
 
     :param counters: the counters of each phase
-    :param levels: the graph's levels, the topmost first
+    :param levels: the graph's levels, the top level first
     :param progress: the evaluations so far
     :param improvement: the part of the run after heatup: training and evaluation in turn
     :param seeds: the random streams
@@ -64,8 +66,8 @@ class GraphState:
     def get(self, reset_required: bool, force_next_reset: bool) -> dict[str, Any]:
         """The state of all parts, as nested dicts of arrays and plain values.
 
-        :param reset_required: the next step begins an episode
-        :param force_next_reset: the reset also resets a simulator that could continue its episode
+        :param reset_required: True if the next step begins an episode
+        :param force_next_reset: True if the next reset also resets a simulator that could continue its episode
         """
         return {
             "counters": {
@@ -108,13 +110,16 @@ class GraphState:
 
 
 def lost_episode(state: dict[str, Any]) -> bool:
-    """True if the state lacks an episode that was in progress."""
+    """True if the state does not contain the episode that was in progress."""
     is_over, _ = state["reset_required"]
     return not is_over and any(level["episode"] is None for level in state["levels"].values())
 
 
 def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, str]:
-    """Descriptions by name that must be equal in a graph and in a checkpoint that it restores."""
+    """The properties of a graph that a checkpoint must share: framework, agents, spaces, networks and so on.
+
+    :return: descriptions by name
+    """
     fits = {FRAMEWORK: task.framework_type.name}
     for level in levels:
         fits |= level.fits()
@@ -122,8 +127,7 @@ def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, s
 
 
 def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
-    """The reasons why a checkpoint does not fit the graph. Each line continues a sentence with the checkpoint as its
-    subject.
+    """The reasons why a checkpoint does not fit the graph. Each reason continues the sentence "the checkpoint …".
 
     :param manifest: the checkpoint's manifest
     :param preset: the name of the graph's preset, from ``preset_catalogue.name_of``; None for a graph without a preset
@@ -157,10 +161,11 @@ class GraphCheckpoints:
     """Writes a graph's state to its checkpoint directory and reads it back.
 
     :param graph: the graph's name
-    :param task: how often checkpoints are written and where; the preset and the framework
+    :param task: the task parameters, with the directory and the schedule of checkpoints, the preset and the framework
     :param counter: the training counters
     :param levels: the graph's levels
     :param advanced: returns the unit and the count of the run's progress for checkpoint names; see ``checkpoint_name``
+    :param environment: a description of the environment for the manifest; None if there is none
 
     :ivar schedule: knows when the next checkpoint is due
     :ivar last_path: path of the newest checkpoint; None before the first checkpoint
@@ -181,15 +186,15 @@ class GraphCheckpoints:
         self.last_path: str | None = None
         self._graph, self._task, self._counter, self._levels = graph, task, counter, levels
         self._advanced, self._environment = advanced, environment
-        # each returns more files of a checkpoint, by path
+        # each function returns more files of a checkpoint, by path
         self._attachments: list[Callable[[dict[str, Any]], dict[str, bytes]]] = [self._exported, self._saved]
         self._next_number = 0
         self._told: set[str] = set()
 
     @property
     def directory(self) -> str:
-        """The directory of checkpoints: ``checkpoint_save_dir``, or else ``checkpoint/`` in the experiment
-        directory."""
+        """The directory of checkpoints: ``checkpoint_save_dir``, or ``checkpoint/`` in the experiment directory if
+        ``checkpoint_save_dir`` is None."""
         task = self._task
         return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
 
@@ -198,12 +203,12 @@ class GraphCheckpoints:
     ) -> str | None:
         """Write a checkpoint and remove old ones. A full disk does not end the run.
 
-        :param state: the graph's ``get_state``
+        :param state: the result of the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
-        :param is_best: no evaluation was better than the last one
+        :param is_best: True if no evaluation was better than the last evaluation
         :param keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all
-        :param failed: training has failed: save the state for inspection, not as the newest checkpoint
-        :return: the checkpoint's path; None if it could not be written
+        :param failed: True if training has failed; then the state is saved for inspection, not as the newest checkpoint
+        :return: the checkpoint's path; None if the checkpoint could not be written
         """
         try:
             path, attached = self._write(self.directory, state, reward, failed)
@@ -228,9 +233,9 @@ class GraphCheckpoints:
     def save_elsewhere(self, state: dict[str, Any], reward: float | None) -> NoReturn:
         """Write a checkpoint to the temporary directory, because the checkpoint directory cannot be written.
 
-        :param state: the graph's ``get_state``
+        :param state: the result of the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
-        :raises CheckpointError: always; the message has the path of the checkpoint, or says that the temporary
+        :raises CheckpointError: always; the message contains the path of the checkpoint, or says that the temporary
             directory cannot be written either
         """
         trouble = f"no checkpoint could be written to '{self.directory}'"
@@ -241,7 +246,7 @@ class GraphCheckpoints:
                 f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; the training since the last "
                 f"checkpoint is lost"
             ) from error
-        raise CheckpointError(f"{trouble}; the state was saved to '{path}': make room, and start from it with -crd")
+        raise CheckpointError(f"{trouble}; the state was saved to '{path}': make room, and restore it with -crd")
 
     def _write(
         self, directory: str, state: dict[str, Any], reward: float | None, failed: bool = False
@@ -256,10 +261,11 @@ class GraphCheckpoints:
     def save_to(self, directory: str, state: dict[str, Any], reward: float | None) -> str:
         """Write a checkpoint to another directory, and delete older checkpoints there.
 
-        :param state: the graph's ``get_state``
+        :param directory: the directory
+        :param state: the result of the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
         :return: the checkpoint's path
-        :raises OSError: the checkpoint cannot be written
+        :raises OSError: if the checkpoint cannot be written
         """
         path, _ = self._write(directory, state, reward)
         keep_checkpoints(directory, 1)
@@ -271,11 +277,12 @@ class GraphCheckpoints:
         :param path: a checkpoint, one of its files, or a directory of checkpoints (the newest is loaded); None uses
             the task's ``checkpoint_restore_path``
         :return: the checkpoint's path, and the state that was saved
-        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit the graph
+        :raises CoachError: if the checkpoint does not exist, is damaged, belongs to another preset, or does not fit the
+            graph
         """
         path = path or self._task.checkpoint_restore_path
         if path is None:
-            raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
+            raise CoachError("no checkpoint to restore: give its path, or set checkpoint_restore_path")
         path = find_checkpoint(path)
         state, manifest = load_checkpoint(path)
         unmet = unmet_by(manifest, self._task.preset, fits_of(self._levels, self._task))
@@ -283,7 +290,7 @@ class GraphCheckpoints:
         return path, state
 
     def restore_additions(self, path: str) -> None:
-        """Let savers and agents read their own files of a checkpoint. :param path: the checkpoint's path"""
+        """Let savers and agents read their additional files of a checkpoint. :param path: the checkpoint's path"""
         written = os.path.join(path, SAVERS_DIRECTORY)
         if self._savers is not None and os.path.isdir(written):
             self._savers.restore(None, os.path.join(written, _SAVERS_PREFIX))
@@ -313,7 +320,7 @@ class GraphCheckpoints:
 
     @functools.cached_property
     def _savers(self) -> SaverCollection | None:
-        """Savers of values that the graph's state does not contain; None if there are none."""
+        """Savers of values that the graph's state does not contain; None if there are no such values."""
         found = SaverCollection()
         for saver in (saver for level in self._levels for saver in level.collect_savers()):
             if not saver.is_in_state:
@@ -321,14 +328,14 @@ class GraphCheckpoints:
         return found if list(found) else None
 
     def _write_newest_model(self, attached: dict[str, bytes]) -> None:
-        """Write the network's ONNX model to the path that programs written for Coach read."""
+        """Write the network's ONNX model to the path that programs written for Intel's Coach read."""
         model = newest_model(attached)
         if model is not None:
             with files.replaced(os.path.join(self.directory, MODEL_FILE)) as file:
                 file.write(model)
 
     def _name(self, directory: str, failed: bool) -> str:
-        """A name with the next free number, and the unit and count of the run's progress."""
+        """A checkpoint's name: the next free number, and the unit and count of the run's progress."""
         there = CheckpointStateReader(directory).get_all()
         number = self._next_number = max([self._next_number, *(c.num + 1 for c in there)])
         self._next_number += 1
@@ -342,7 +349,7 @@ class GraphCheckpoints:
             screen.warning(warning)
 
     def _about(self, reward: float | None) -> dict[str, Any]:
-        """The part of the manifest that describes the run. :param reward: of the last evaluation"""
+        """The part of the manifest that describes the run. :param reward: the reward of the last evaluation"""
         return {
             "graph": self._graph,
             "preset": self._task.preset,

@@ -1,4 +1,4 @@
-"""The end of a run: for each cause, the training is saved and the user reads how the run ended."""
+"""The end of a run: save the training, and print the reason for the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a r
 class LastCheckpoint:
     """Writes the last checkpoint of a run.
 
-    :param write: writes a checkpoint, and returns its path, or None if it could not be written; called with
+    :param write: writes a checkpoint, and returns its path, or None if the checkpoint could not be written; called with
         ``failed=True`` if training has failed
     :param write_elsewhere: writes a checkpoint to another place, and raises a CheckpointError that names the place
     :param print_summary: prints the results of the run so far
@@ -33,10 +33,11 @@ class LastCheckpoint:
     print_summary: Callable[[], None] = lambda: None
 
     def save(self) -> str:
-        """Save the last checkpoint of a run: if it cannot be written, try again twice, then write it elsewhere.
+        """Save the last checkpoint of a run. If the checkpoint cannot be written, try again twice, then write it to
+        another place.
 
         :return: the checkpoint's path
-        :raises CheckpointError: the checkpoint was written elsewhere, or could not be written
+        :raises CheckpointError: if the checkpoint was written to another place, or could not be written
         """
         for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
             time.sleep(pause)
@@ -46,7 +47,10 @@ class LastCheckpoint:
         self.write_elsewhere()
 
     def save_after_interrupt(self, why: str = "interrupted") -> None:
-        """Save the checkpoint, and print its path and the command that continues the run. :param why: the reason"""
+        """Save the checkpoint, and print its path and the command that continues the run.
+
+        :param why: the reason for the end of the run
+        """
         try:
             path = self.save()
         except CheckpointError as error:
@@ -63,7 +67,7 @@ class LastCheckpoint:
             self.write(failed=True)
         except Exception as error:
             # The cause of the failure may also prevent saving: a copy of the environment may have lost its process.
-            # The user must read the first failure, so this one is only a warning.
+            # The user must read the first failure, so this second failure is only a warning.
             screen.warning(f"the state of the failed run cannot be saved: {type(error).__name__}: {error}")
 
 
@@ -76,15 +80,15 @@ def ending_cleanly(
     checkpoint: LastCheckpoint | None = None,
     is_played: bool = False,
 ) -> Iterator[None]:
-    """A context for a run with a display. At its end, it closes the display, writes the signals, saves a checkpoint if
-    the run was interrupted or has failed, and writes the end to ``status.json``.
+    """A context for a run with a display. At its end, the context closes the display, calls ``leave``, saves a
+    checkpoint if the run was interrupted or has failed, and writes the end to ``status.json``.
 
     :param progress: the display
     :param status: writes ``status.json``
     :param signals: receives Ctrl-C, SIGTERM and SIGHUP
-    :param leave: called at the end in all cases
+    :param leave: called at the end in all cases; writes the pending signals
     :param checkpoint: None saves no checkpoint
-    :param is_played: a person plays and leaves with Ctrl-C, so Ctrl-C is a normal end
+    :param is_played: True if a person plays; then Ctrl-C is the normal end of the run
     """
     progress.start()
     status.set(RUNNING)

@@ -1,5 +1,5 @@
-"""Methods of the graph manager of Intel's Coach, for programs that were written for it. Sessions and graph files of
-TensorFlow 1 are not supported; the errors name the replacement.
+"""Methods of the graph manager of Intel's Coach, for programs that were written for Intel's Coach. Sessions and graph
+files of TensorFlow 1 are not supported; the errors name the replacement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def take_deprecated_names(task: TaskParameters) -> None:
 
 
 class CoachNames:
-    """Methods that programs written for Coach call on a graph manager."""
+    """Methods that programs written for Intel's Coach call on a graph manager."""
 
     memory_backend: MemoryBackend | None = None
 
@@ -58,10 +58,10 @@ class CoachNames:
         self.verify_graph_was_created()
         self.checkpoints.save_onnx_graph()
 
-    # trainers that receive single transitions, as Coach's did
+    # for trainers that receive single transitions, as in Intel's Coach
 
     def setup_memory_backend(self: Any) -> None:
-        """Open the memory backend to fetch from, if the graph or the agent's memory has parameters of one."""
+        """Open the memory backend if the graph or the agent's memory has parameters of a memory backend."""
         of_memory = getattr(self.agent_params.memory, "memory_backend_params", None)
         parameters = getattr(self, "memory_backend_params", of_memory)
         if parameters is not None:
@@ -92,21 +92,22 @@ class CoachNames:
                 self.current_step_counter[EnvironmentEpisodes] += 1
 
     def purge_memory_backend(self: Any) -> None:
-        """Call ``memory_purge`` of the memory backend, if it has this method; called after a checkpoint was saved."""
+        """Call ``memory_purge`` of the memory backend, if the backend has this method. The graph calls this after each
+        checkpoint."""
         purge = getattr(self.memory_backend, "memory_purge", None)
         if purge is not None:
             purge()
 
     def get_data_store(self: Any, param: DataStoreParameters) -> DataStore:
-        """The data store that parameters describe."""
+        """Make the data store that the parameters describe."""
         return get_data_store(param)
 
     def signal_ready(self: Any) -> None:
-        """Write a file to the directory of checkpoints: the first checkpoint exists."""
+        """Write a file to the directory of checkpoints to signal that the first checkpoint exists."""
         self._signal(SyncFiles.TRAINER_READY)
 
     def flush_finished(self: Any) -> None:
-        """Write a file to the directory of checkpoints: no more checkpoints follow."""
+        """Write a file to the directory of checkpoints to signal that no more checkpoints follow."""
         self._signal(SyncFiles.FINISHED)
 
     def _signal(self: Any, file: SyncFiles) -> None:

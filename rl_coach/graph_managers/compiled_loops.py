@@ -19,11 +19,14 @@ from rl_coach.utilities.requirements import settings_below
 
 
 def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
-    """The reason why the loop of an agent in an environment of pure functions is not compiled; None if it can be.
+    """The reason why the loop of an agent in an environment of pure functions cannot be compiled; None if the loop can
+    be compiled.
 
     :param agent: a new agent, without networks
+    :param environment: the environment
     :param parameters: the environment's parameters
-    :param heats_up: the run begins with a heatup
+    :param task: the task parameters
+    :param heats_up: True if the run begins with a heatup
     """
     return next(_unmet(agent, environment, parameters, task, heats_up), None)
 
@@ -33,9 +36,9 @@ def _unmet(agent: Any, environment: Any, parameters: Any, task: TaskParameters, 
     if task.framework_type is not Frameworks.jax:
         yield f"the framework is {task.framework_type.name}, not jax (-f jax)"
     if isinstance(task, DistributedTaskParameters) or not (task.role.acts and task.role.trains):
-        yield "several processes play or learn"
+        yield "several processes act or learn"
     if visualization.dump_in_episode_signals or visualization.render or environment.is_rendered:
-        yield "steps are shown or written one by one"
+        yield "each step is rendered or written to a file"
     if parameters.frame_skip != 1:
         yield f"env_params.frame_skip is {parameters.frame_skip}"
     copies = parameters.num_environments
@@ -77,7 +80,10 @@ def _unmet_by_filters(agent: Agent) -> Iterator[str]:
     trains_only = algorithm.update_pre_network_filters_state_on_train
     trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
     if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
-        yield "the statistics of pre-network filters are not updated only in training"
+        yield (
+            "pre-network filters have statistics: set algorithm.update_pre_network_filters_state_on_train to True and "
+            "algorithm.update_pre_network_filters_state_on_inference to False"
+        )
 
 
 def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
@@ -89,13 +95,13 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
         if getattr(algorithm, name):
             yield f"algorithm.{name} is True"
     if agent.ap.curiosity is not None:
-        yield "the agent is curious"
+        yield "the agent has an intrinsic reward (agent_params.curiosity)"
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:
         yield f"the rows of its CSV are {agent.row_unit.value}"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
-        yield "the agent learns from recorded data, or takes directives"
+        yield "the agent learns from recorded data, or receives goals from another agent"
     # the loop draws noise only at updates, so several steps would share it
     steps = algorithm.num_consecutive_playing_steps.num_steps
     parts = (part for network in networks for _, part in settings_below(network))

@@ -64,13 +64,14 @@ __all__ = [
 
 _ONE_STEP = EnvironmentSteps(1)
 ENDLESS_EPISODE = 100_000
-"""An episode with so many steps is taken as endless. Episodes of Atari games have at most 27,000 steps."""
+"""Coach warns of an episode with so many steps, and does not wait for its end. Episodes of Atari games have at most
+27,000 steps."""
 
 
 class GraphManager(CoachNames, Constrained):
-    """Holds the levels of a graph and runs them through the phases of a schedule.
+    """Contains the levels of a graph and runs them through the phases of a schedule.
 
-    A subclass creates its levels and environments in ``_create_graph``; ``create_graph`` calls it.
+    A subclass creates its levels and environments in ``_create_graph``, which ``create_graph`` calls.
     Steps, episodes and updates are counted for each phase.
 
     :param name: the graph's name, part of the names of its files
@@ -82,17 +83,18 @@ class GraphManager(CoachNames, Constrained):
     :ivar checkpoints_to_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all
     :ivar playback_hint: the command that plays the trained agent, for the summary
     :ivar resume_hint: the command that continues this run after an interruption
-    :ivar prints_summary: print the results at the end
-    :ivar prints_only_counts: print one line of them, with the counts of episodes, steps and updates
+    :ivar prints_summary: print a summary of the results at the end
+    :ivar prints_only_counts: of the summary, print only the line with the counts of episodes, steps and updates
     :ivar other_fields: returns more fields for the display; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
-    :ivar reset_required: the next step begins an episode
-    :ivar force_next_reset: that step also resets a simulator that could continue its episode
-    :ivar can_train: this process trains, and an agent of the graph can be trained
+    :ivar reset_required: True if the next step begins an episode
+    :ivar force_next_reset: True if the next reset also resets a simulator that could continue its episode, such as a
+        game with lives left
+    :ivar can_train: True if this process trains and an agent of the graph can be trained
     :cvar training_steps_are: the name of the schedule's training steps in the plural, such as ``updates``
     """
 
-    agent_params: Any  # of a graph of one agent
+    agent_params: Any  # only in a graph of one agent
     training_steps_are = "updates"
 
     constraints = {
@@ -158,10 +160,12 @@ class GraphManager(CoachNames, Constrained):
     # building
 
     def create_graph(self, task_parameters: TaskParameters | None = None) -> GraphManager:
-        """Build the levels, and restore the checkpoint that the task parameters name, if any.
+        """Build the levels. Then restore the checkpoint that the task parameters name, if any.
 
+        :param task_parameters: settings of this run, such as the framework, the seed and the experiment directory; None
+            for the defaults
         :return: this graph manager
-        :raises CoachError: a parameter has a value that cannot be used
+        :raises CoachError: if a parameter has a value that cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
@@ -214,7 +218,8 @@ class GraphManager(CoachNames, Constrained):
     def export_policy(self, directory: str) -> None:
         """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
 
-        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        :param directory: the path of the folder
+        :raises CoachError: if there is no checkpoint, there are several agents, or the folder is not empty
         """
         from rl_coach.policy import export
 
@@ -228,8 +233,8 @@ class GraphManager(CoachNames, Constrained):
         self._run_callbacks = self._make_run_callbacks()
 
     def _reward_of_success(self) -> float | None:
-        """The reward that every episode of an evaluation must reach for the stop condition. None if a share of the
-        episodes is enough, or if the environment has no target reward."""
+        """The reward that each episode of an evaluation must reach to meet the stop condition. None if only some of the
+        episodes must reach a reward, or if the environment has no target reward."""
         environment = self.level_managers[-1].real_environment
         if environment is None or environment.get_target_success_rate() < 1.0:
             return None
@@ -246,7 +251,8 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def parameters_by_stream(self) -> dict[str, AgentParameters]:
-        """The parameters of the agents that learn, by the names of ``AgentInterface.by_stream``."""
+        """The parameters of the agents that learn, by the names of their streams of chunks. A graph of one agent has
+        one stream with an empty name."""
         return {"": self.agent_params}
 
     @property
@@ -255,12 +261,12 @@ class GraphManager(CoachNames, Constrained):
         return {path: one for path, one in settings_below(self) if isinstance(one, AgentParameters)}
 
     def unmet(self) -> Iterator[str]:
-        """A line if networks and batches need more memory than the machine has."""
+        """A message if networks and batches need more memory than the machine has."""
         for path, parameters in self._agents_parameters.items():
             yield from unmet_by(total_memory(), network_requirements(parameters, path))
 
     def _unmet_by_replay(self) -> Iterator[str]:
-        """A line for each agent that would need more memory than the machine has for its full replay memory."""
+        """A message for each agent with a replay memory that would not fit into the machine's memory."""
         paths = {id(parameters): path for path, parameters in self._agents_parameters.items()}
         for agent in (agent for level in self.level_managers for agent in level.agents.values()):
             path = paths.get(id(getattr(agent, "ap", None)))
@@ -275,8 +281,8 @@ class GraphManager(CoachNames, Constrained):
         return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced, as_seen)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
-        """Build and return the levels, the topmost first, and their environments."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which levels it has")
+        """Build and return the levels, the top level first, and their environments."""
+        raise NotImplementedError(f"{type(self).__name__} must override _create_graph, which builds its levels")
 
     @property
     def seed(self) -> int | None:
@@ -284,7 +290,7 @@ class GraphManager(CoachNames, Constrained):
         return None if self.seeds is None else self.seeds.seed
 
     def spawn_seed(self) -> np.random.SeedSequence:
-        """A new seed for a component, during ``create_graph``."""
+        """Draw a new seed for a component. Only for use during ``create_graph``."""
         assert self.seeds is not None
         return self.seeds.spawn()
 
@@ -319,7 +325,7 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def phase(self) -> RunPhase:
-        """The phase that the run is in."""
+        """The present phase of the run."""
         return self._phase
 
     @phase.setter
@@ -346,7 +352,7 @@ class GraphManager(CoachNames, Constrained):
 
     @contextlib.contextmanager
     def phase_context(self, phase: RunPhase) -> Iterator[None]:
-        """Set the phase, and restore the phase before at the end."""
+        """Set the phase, and restore the previous phase at the end."""
         before = self._phase
         self.phase = phase
         try:
@@ -370,9 +376,10 @@ class GraphManager(CoachNames, Constrained):
         self.reset_required = self.force_next_reset = True
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        """Begin an episode, in the environment and for the agents.
+        """Begin an episode in the environment and for the agents.
 
-        :param force_environment_reset: reset the simulator even if it could continue (a game with lives left)
+        :param force_environment_reset: reset the simulator even if it could continue its episode (a game with lives
+            left)
         """
         self.verify_graph_was_created()
         self.reset_required = self.force_next_reset = False
@@ -402,8 +409,8 @@ class GraphManager(CoachNames, Constrained):
         """Act in the environment.
 
         :param steps: the number of steps or episodes
-        :param wait_for_full_episodes: continue until the last episode ends, if there is one episode at a time. The
-            method does not wait for episodes of ``ENDLESS_EPISODE`` steps or more
+        :param wait_for_full_episodes: continue until the last episode ends. This has no effect if several copies of the
+            environment play at once, or if the episode already has ``ENDLESS_EPISODE`` steps
         """
         if steps is _ONE_STEP:
             self._step()
@@ -418,7 +425,7 @@ class GraphManager(CoachNames, Constrained):
             self.stop_signals.stop_if_asked()
 
     def _bound_steps(self, ends: Sequence[StepMethod], until_checkpoint: bool = False) -> None:
-        """Limit the next calls of the top level, which may take many steps, to the first of some counts.
+        """Limit the number of steps that the top level may take in one call: it stops at the first of some counts.
 
         :param ends: counts of the present phase
         :param until_checkpoint: also stop at the count of the next checkpoint
@@ -445,13 +452,13 @@ class GraphManager(CoachNames, Constrained):
         response = self.top_level_manager.step(None)
         self.end_step(response, bottom.environment_steps - before)
 
-    # A step in two halves, for a loop that asks the environment itself: it calls ``begin_step``, lets the levels choose
-    # an action, asks its environment, gives the answer to the levels, and calls ``end_step``.
+    # A step in two halves, for a user's loop that steps the environment itself. The loop calls ``begin_step``, lets the
+    # levels choose an action, steps its environment, gives the response to the levels, and calls ``end_step``.
 
     def begin_step(self) -> None:
-        """Begin an episode, in the environment and for the agents, if the last one has ended.
+        """Begin an episode in the environment and for the agents if the last episode has ended.
 
-        :raises CoachError: this process does not act
+        :raises CoachError: if this process does not act
         """
         self.verify_graph_was_created()
         if self.reset_required:
@@ -461,13 +468,13 @@ class GraphManager(CoachNames, Constrained):
             self.reset_internal_state(self.force_next_reset)
 
     def end_step(self, response: EnvResponse, steps: int) -> None:
-        """Count a step that the levels have processed, and close the episodes that ended with it.
+        """Count a step that the levels have processed, and complete the episodes that ended with this step.
 
-        :param response: the environment's answer; with several copies, any of their answers
+        :param response: the environment's response; with several copies, the response of any copy
         :param steps: number of environment steps
         """
         top = self.top_level_manager
-        # An agent that only imitates takes no step. Count one, so that a schedule in steps has an end.
+        # An agent that learns only from demonstrations takes no steps. Count one step, so that the schedule has an end.
         self._counts[EnvironmentSteps] += steps if top.is_fed else steps or 1
         if top.ended_rewards:
             for reward in top.ended_rewards:
@@ -476,7 +483,7 @@ class GraphManager(CoachNames, Constrained):
         if top.episode_over:
             self.handle_episode_ended()
             self.reset_required = True
-            # If the agent ended the episode, the environment would only continue it.
+            # If the agent ended the episode, the environment would continue it without a forced reset.
             self.force_next_reset = not response.game_over
         if self._run_callbacks.hear_steps:
             self._run_callbacks.call("on_step")
@@ -484,8 +491,8 @@ class GraphManager(CoachNames, Constrained):
             self.attend()
 
     def attend(self) -> None:
-        """Show the progress on the screen and in ``status.json``. Steps call this a few times a second. A loop that
-        waits between two steps must call it."""
+        """Show the progress on the screen and in ``status.json``. The control loop calls this method a few times a
+        second. A loop that waits between two steps must call the method while it waits."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self._shown_phase = self._phase_or_last
         self.progress.update(self.status())
@@ -512,7 +519,7 @@ class GraphManager(CoachNames, Constrained):
         )
 
     def train(self) -> None:
-        """Let the agents learn if they are due. Updates of the networks count as training steps. If there are no
+        """Let the agents learn if training is due. Updates of the networks count as training steps. If there are no
         networks to train, or another process trains, each call counts as one training step.
         """
         if self._phase is not RunPhase.TRAIN:
@@ -534,7 +541,10 @@ class GraphManager(CoachNames, Constrained):
         return any(level.should_train() for level in self.level_managers)
 
     def heatup(self, steps: StepMethod) -> None:
-        """Act to fill the memory: at least ``steps``, in whole episodes."""
+        """Act to fill the memory, in whole episodes.
+
+        :param steps: the smallest number of steps or episodes
+        """
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
@@ -547,8 +557,12 @@ class GraphManager(CoachNames, Constrained):
             self.force_next_reset = True
 
     def train_and_act(self, steps: StepMethod) -> None:
-        """Act and learn in turn for exactly ``steps``, but not past the end of ``improve_steps``. An episode that is in
-        progress continues, and the graph stays in the training phase."""
+        """Act and learn in turn. An episode that is in progress continues. Afterwards the graph is still in the phase
+        ``TRAIN``.
+
+        :param steps: the exact number of steps, episodes or updates; training ends earlier at the end of
+            ``improve_steps``
+        """
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
@@ -580,10 +594,11 @@ class GraphManager(CoachNames, Constrained):
             level.sync()
 
     def evaluate(self, steps: StepMethod) -> bool:
-        """Evaluate for exactly the given number of episodes, or for whole episodes with at least the given number of
-        steps.
+        """Evaluate the agents.
 
-        :return: True if the run should stop because the success rate is reached"""
+        :param steps: the exact number of episodes; or the smallest number of steps, in whole episodes
+        :return: True if the run should stop, because the success rate is reached or a callback has asked for it
+        """
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return self._run_callbacks.wants_stop
@@ -601,10 +616,10 @@ class GraphManager(CoachNames, Constrained):
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[list[float]]:
-        """Run an evaluation. The caller plays the episodes. Training continues afterwards as if there had been no
-        evaluation. An evaluation without a complete episode, or one that an exception ends, is undone.
+        """A context for an evaluation. The caller plays the episodes. Training continues afterwards as if there had
+        been no evaluation. An evaluation is undone if no episode was completed or an exception was raised.
 
-        :return: a list; the caller appends the total reward of each episode
+        :return: an empty list; the caller appends the total reward of each episode
         """
         self.verify_graph_was_created()
         rewards: list[float] = []
@@ -642,7 +657,7 @@ class GraphManager(CoachNames, Constrained):
             self.sync()
 
     def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
-        """Undo an interrupted evaluation, so that it can be repeated."""
+        """Undo an interrupted evaluation, so that the evaluation can be repeated."""
         self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
         for level, state in zip(self.level_managers, before):
             level.undo_evaluation(state)
@@ -654,10 +669,10 @@ class GraphManager(CoachNames, Constrained):
         return self.reason_to_stop() is not None
 
     def reason_to_stop(self) -> str | None:
-        """The reason why training ends before its schedule, for the user; None if training does not end."""
+        """The reason why training ends before the end of its schedule, as a message; None if training does not end."""
         if (reason := self._run_callbacks.view.stop_reason) is not None:
             return f"training stops: {reason}"
-        if self._reached_target is not None:  # the evaluation in new episodes need not reach it again
+        if self._reached_target is not None:  # the evaluation in new episodes need not reach the target again
             return self._reached_target
         is_solved = self.task_parameters.apply_stop_condition and all(
             level.should_stop() for level in self.level_managers
@@ -686,12 +701,12 @@ class GraphManager(CoachNames, Constrained):
             self.close()
 
     def improve(self) -> None:
-        """Run heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
-        condition holds. At the end, the run evaluates, writes a checkpoint and prints a summary. If a person acts, the
-        run ends when the person leaves, and only prints the summary.
+        """Run heatup, then training and evaluation in turn. Training ends after ``improve_steps`` or when the stop
+        condition is met. At the end, the run evaluates, writes a checkpoint and prints a summary. If a person plays,
+        the run ends when the person leaves, and only prints the summary.
 
-        :raises TrainingError: a loss is not finite; the run's state is saved in the checkpoint directory, separate from
-            the good checkpoints
+        :raises TrainingError: if a loss is not finite; the run's state is saved in the checkpoint directory, under a
+            name that is not restored as the newest checkpoint
         """
         self.verify_graph_was_created()
         checkpoint = None if self._is_played else self._last_checkpoint()
@@ -722,12 +737,12 @@ class GraphManager(CoachNames, Constrained):
         self._print_summary_of_training()
 
     def _has_reached_target(self) -> bool:
-        """True if the last evaluation has ended training because it was good."""
+        """True if training has ended because the last evaluation reached its target."""
         view = self._run_callbacks.view
         return view.has_reached_target if view.stop_reason is not None else self.task_parameters.apply_stop_condition
 
     def _evaluate_afresh(self, reason: str | None) -> None:
-        """Evaluate in new episodes. The last evaluation is biased, because training stopped at it for being good.
+        """Evaluate in new episodes. The last evaluation is biased, because training stopped when its reward was high.
 
         :param reason: the reason why training has ended
         """
@@ -735,7 +750,7 @@ class GraphManager(CoachNames, Constrained):
         self.progress.steps_to_target = self.status().steps
         unit, episodes = type(self.evaluation_steps), self.evaluation_steps.num_steps
         most = max(FRESH_EPISODES, episodes) if unit is EnvironmentEpisodes else FRESH_EPISODES
-        screen.announce(f"Evaluating in {most} new episodes: the last evaluation stopped training, so it is biased")
+        screen.announce(f"Evaluating in {most} new episodes: the evaluation that stopped training is biased")
         self._evaluations_in_place += 1
         try:
             self.evaluate(EnvironmentEpisodes(most))
@@ -749,7 +764,7 @@ class GraphManager(CoachNames, Constrained):
         self._print_summary(dataclasses.replace(trained, updates=updates, epochs=self.improvement.epochs))
 
     def _last_checkpoint(self) -> LastCheckpoint | None:
-        """The checkpoint at the end of training; None if another process writes checkpoints."""
+        """The object that writes the checkpoint at the end of training; None if another process writes checkpoints."""
         if not self.writes_checkpoints:
             return None
         return LastCheckpoint(
@@ -766,7 +781,7 @@ class GraphManager(CoachNames, Constrained):
         )
 
     def _leave(self) -> None:
-        """Reset the phase and the end after a run, and write the agents' pending rows."""
+        """Reset the phase and the end of training after a run, and write the agents' pending rows."""
         is_training = self.improvement.end is not None
         self.improvement.clear_end()
         self.phase = RunPhase.UNDEFINED
@@ -775,7 +790,7 @@ class GraphManager(CoachNames, Constrained):
             self._run_callbacks.end()
 
     def _heat_up_and_begin(self) -> None:
-        """Run heatup, or the rest of it in a resumed run."""
+        """Run heatup, or the rest of heatup in a resumed run. Then begin training."""
         if not self._continues:
             self.improvement.forget()
             self._is_episode_kept = False
@@ -795,7 +810,10 @@ class GraphManager(CoachNames, Constrained):
                 self.force_next_reset = True
 
     def _evaluate_only(self, num_steps: int) -> None:
-        """:param num_steps: environment steps, in whole episodes; 0 evaluates until interrupted"""
+        """Evaluate without training.
+
+        :param num_steps: the smallest number of environment steps, in whole episodes; 0 evaluates until interrupted
+        """
         self._show_only_evaluation()
         rewards: list[float] = []
         try:
@@ -823,8 +841,8 @@ class GraphManager(CoachNames, Constrained):
         self.run_status.evaluation = {}
 
     def keep_evaluating(self) -> None:
-        """Evaluate the newest weights again and again until the stop condition holds. This is the loop of a worker that
-        only evaluates."""
+        """Evaluate the newest weights again and again until the stop condition is met. A worker that only evaluates
+        runs this loop."""
         self.verify_graph_was_created()
         self._show_only_evaluation()
         with self._ending_cleanly():
@@ -834,7 +852,11 @@ class GraphManager(CoachNames, Constrained):
                 self.stop_signals.stop_if_asked()
 
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
-        """Print the results of the run. :param counted: its training, or its evaluation if it did not train"""
+        """Print the results of the run.
+
+        :param counted: the counts of training, or of evaluation if the run did not train
+        :param evaluation: the statistics of a run that only evaluates; None for training
+        """
         if self.prints_summary:
             Summary(
                 progress=self.progress,
@@ -856,11 +878,12 @@ class GraphManager(CoachNames, Constrained):
         return directory_html(self.task_parameters.experiment_path)
 
     def policy_document(self) -> bytes:
-        """The topmost agent's present policy, for another process that acts with it."""
+        """The present policy of the top level's agent, for a process that acts with this policy."""
         return pack(self.top_level_manager.agent.acting_policy())
 
     def take_policy_document(self, document: bytes) -> None:
-        """Act with the policy that ``policy_document`` returned in another process. For a graph that only acts."""
+        """Act with the policy that ``policy_document`` returned in another process. Only for a graph that does not
+        learn."""
         self.top_level_manager.agent.take_policy(unpack(document))
 
     def flush(self) -> None:
@@ -907,10 +930,11 @@ class GraphManager(CoachNames, Constrained):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
-        """Write everything that is needed to continue exactly. A full disk does not end the run.
+        """Write a checkpoint that can continue the run exactly. A full disk does not end the run.
 
-        :param failed: training has failed: save the state for inspection, not as the newest checkpoint
-        :return: the checkpoint's path; None if it could not be written, or if another process writes checkpoints
+        :param failed: True if training has failed; then the state is saved for inspection, not as the newest checkpoint
+        :return: the checkpoint's path; None if the checkpoint could not be written, or another process writes
+            checkpoints
         """
         self.verify_graph_was_created()
         self.checkpoints.schedule.restart()
@@ -933,7 +957,11 @@ class GraphManager(CoachNames, Constrained):
         return path
 
     def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:
-        """Called after a checkpoint has been saved. :param state: the graph's ``get_state`` that it holds"""
+        """Called after a checkpoint has been saved.
+
+        :param path: the checkpoint's path
+        :param state: the result of ``get_state`` that the checkpoint contains
+        """
         self.purge_memory_backend()
 
     @property
@@ -943,7 +971,7 @@ class GraphManager(CoachNames, Constrained):
         return GraphState(counters, self.level_managers, self.progress, self.improvement, self.seeds)
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that is needed to continue exactly."""
+        """The state of the run. Another run can continue exactly from this state."""
         callbacks = self._run_callbacks.get_state() if self._run_callbacks.exist else None
         state = self._state.get(self.reset_required, self.force_next_reset)
         return {**state, "callbacks": callbacks} if callbacks else state
@@ -951,7 +979,7 @@ class GraphManager(CoachNames, Constrained):
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :param with_episode: continue the episode that was in progress, if any; False begins a new one
+        :param with_episode: True continues the episode that was in progress, if any; False begins a new episode
         """
         self._state.set(state)
         self._run_callbacks.set_state(state.get("callbacks", {}))
@@ -968,7 +996,8 @@ class GraphManager(CoachNames, Constrained):
             checkpoint is restored); None uses the task's ``checkpoint_restore_path``
         :param continue_run: True: continue the same run, without heatup; ``improve_steps`` include the training so far.
             False: train ``improve_steps`` from here
-        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit this graph
+        :raises CoachError: if the checkpoint does not exist, is damaged, belongs to another preset, or does not fit
+            this graph
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)

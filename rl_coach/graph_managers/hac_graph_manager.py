@@ -15,13 +15,13 @@ from rl_coach.utils import CoachError
 class HACGraphManager(HRLGraphManager):
     """A hierarchy of agents. Each agent sets goals for the level below, and tests if the level below reaches them.
 
-    :param agents_params: ``HACDDPGAgentParameters`` of the levels, the top level first. All other levels need a
-        ``GoalsSpace`` as ``algorithm.in_action_space``
+    :param agents_params: ``HACDDPGAgentParameters`` of the levels, the top level first. Each level below the top needs
+        a ``GoalsSpace`` as ``algorithm.in_action_space``
     :param env_params: the environment; it must have the observation ``desired_goal``
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
-    :param consecutive_steps_to_run_non_top_levels: the largest number of actions for a subgoal, on each level below the
-        top
+    :param consecutive_steps_to_run_non_top_levels: the largest number of actions that each level below the top may take
+        to reach one goal
     :param preset_validation_params: the reward that tests of the preset require
     """
 

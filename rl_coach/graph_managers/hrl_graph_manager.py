@@ -23,20 +23,20 @@ class HRLGraphManager(GraphManager):
     """Graph of several levels with one agent each. The action of an agent is a goal for the level below, and the agent
     of the bottom level acts in the environment. Each new goal begins an episode for the agent that receives it.
 
-    The levels are called ``level_0`` (the top), ``level_1`` and so on, their agents ``agent_0``, ``agent_1`` and so on.
-    The graph counts steps and episodes of the environment; each agent counts its own.
+    The levels are called ``level_0`` (the top), ``level_1`` and so on. Their agents are called ``agent_0``, ``agent_1``
+    and so on. The graph counts steps and episodes of the environment; each agent counts its own steps and episodes.
 
-    :param agents_params: the agents of the levels, the top level first. All other levels need an
+    :param agents_params: the agents of the levels, the top level first. Each level below the top needs an
         ``algorithm.in_action_space``
     :param env_params: the environment
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
-    :param consecutive_steps_to_run_each_level: the largest number of actions of a level within one step of the level
-        above, as one number or a list with a number for each level. For the top level, it counts within one step of the
-        graph
+    :param consecutive_steps_to_run_each_level: the largest number of actions of a level within one action of the level
+        above, or for the top level within one step of the graph. One number for all levels, or a list with a number for
+        each level
     :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
-    :raises CoachError: there is no agent, or the numbers of steps and agents differ
+    :raises CoachError: if there is no agent, or the numbers of steps and agents differ
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class HRLGraphManager(GraphManager):
         )
         levels, given = len(self.agents_params), len(self.consecutive_steps_to_run_each_level)
         if not levels or levels != given:
-            raise CoachError(f"graph '{name}' has {levels} agents, and steps for {given} levels: give one for each")
+            raise CoachError(
+                f"graph '{name}' has {levels} agents, but consecutive_steps_to_run_each_level has {given} numbers: "
+                f"give one number for each agent"
+            )
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         task, visualization = task_parameters, self.visualization_parameters
@@ -104,12 +107,12 @@ class HRLGraphManager(GraphManager):
         return own
 
     def _connect_agents(self) -> None:
-        """Connect the agents before their networks are made. By default nothing is connected."""
+        """Connect the agents before their networks are made. The method of this class does nothing."""
 
     def documentation(self) -> dict[str, Any]:
         return {**super().documentation(), "agents": self.agents_params, "environment": self.env_params}
 
     def get_agents(self) -> list[Any]:
-        """The agents, the top level's first."""
+        """The agents of the levels, the top level first."""
         self.verify_graph_was_created()
         return [level.agent for level in self.level_managers]

@@ -1,4 +1,4 @@
-"""The part of a run after heatup, with training and evaluation in turn: its start, its end and its next evaluation."""
+"""Counts of the part of a run after heatup. In this part, training and evaluation take turns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rl_coach.runs.progress import Goal
 
 
 class Improvement:
-    """Counts how much of ``improve_steps`` is done and when the next evaluation is due, from the training counters.
+    """Computes from the training counters how much of ``improve_steps`` is done and when the next evaluation is due.
 
-    Periods between evaluations are counted from the start of this part. So a resumed run evaluates at the same counts
-    as an uninterrupted run.
+    Periods between evaluations are counted from the start of training. A resumed run therefore evaluates at the same
+    counts as an uninterrupted run.
 
     :param counter: the training counters
     :param training_steps: the name of training steps in the plural, such as ``updates``
@@ -31,12 +31,12 @@ class Improvement:
 
     @property
     def has_begun(self) -> bool:
-        """True once heatup is over, in this process or before it was resumed."""
+        """True once heatup is over, in this process or before the run was resumed."""
         return self._start is not None
 
     @property
     def end(self) -> StepMethod | None:
-        """Training ends at this count; None while ``improve`` does not run."""
+        """The count of the end of training; None while ``improve`` does not run."""
         return self._end
 
     @property
@@ -45,7 +45,7 @@ class Improvement:
         return self._counts[TrainingSteps] if self._plurals[TrainingSteps] == "epochs" else 0
 
     def forget(self) -> None:
-        """Forget the start, so that the part begins again."""
+        """Forget the start, so that training begins again."""
         self._start, self._next_evaluation = None, None
 
     def begin(self) -> None:
@@ -53,7 +53,7 @@ class Improvement:
         self._start = dict(self._counts)
 
     def set_end(self, steps: StepMethod) -> None:
-        """End after ``steps`` from the start."""
+        """Set the end of training. :param steps: the length of training, counted from the start"""
         unit = type(steps)
         assert self._start is not None
         self._end = unit(self._start[unit] + steps.num_steps)
@@ -65,7 +65,7 @@ class Improvement:
 
     @property
     def is_over(self) -> bool:
-        """True if ``improve_steps`` are done and the evaluation after them, too."""
+        """True if ``improve_steps`` and the evaluation after them are done."""
         assert self._end is not None
         return self._counts[type(self._end)] >= self._end.num_steps and self._next_evaluation is None
 
@@ -82,7 +82,7 @@ class Improvement:
         return unit(self._next_evaluation - now)
 
     def evaluation_held(self) -> None:
-        """Begin the next period."""
+        """Begin the next period between two evaluations. Call this after each evaluation."""
         self._next_evaluation = None
 
     def goal(self, may_end_before: bool) -> Goal | None:

@@ -1,4 +1,4 @@
-"""Settings that need more memory than the machine has. They are found before the memory is allocated."""
+"""Checks for settings that need more memory than the machine has, before the memory is allocated."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.li
 class MemoryUse(NamedTuple):
     """A lower bound of the memory that one setting needs.
 
-    :param path: the setting, as ``-cp`` names it
-    :param value: its value
+    :param path: the setting's name, as in ``-cp``
+    :param value: the setting's value
     :param num_bytes: the memory in bytes
     """
 
@@ -45,7 +45,11 @@ def total_memory() -> int:
 
 
 def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
-    """A line if the settings together need more memory than available; it names the largest of them."""
+    """A message if the settings together need more memory than available; the message names the largest setting.
+
+    :param available: the available memory in bytes
+    :param uses: the memory that each setting needs
+    """
     uses = list(uses)
     if sum(use.num_bytes for use in uses) > available:
         worst = max(uses, key=lambda use: use.num_bytes)
@@ -60,9 +64,10 @@ def _gigabytes(num_bytes: int) -> str:
 
 
 def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUse]:
-    """Lower bounds of the memory for an agent's networks and batches, without the sizes of its inputs.
+    """Lower bounds of the memory for an agent's networks and batches. The sizes of the inputs are not counted.
 
-    :param path: the path of the agent's parameters, as ``-cp`` names it
+    :param agent: the agent's parameters
+    :param path: the path of the agent's parameters, as in ``-cp``
     """
     for name, network in agent.network_wrappers.items():
         where = f"{path}.network_wrappers[{name!r}]"
@@ -82,9 +87,9 @@ def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUs
 
 
 def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[str, int]]:
-    """The paths and widths of consecutive fully connected layers: of one embedder, and of the middleware.
+    """The paths and widths of consecutive fully connected layers in the first embedder and in the middleware.
 
-    If there are several embedders, the others and the layers that merge them are left out.
+    Other embedders and the layers that merge embedders are not counted.
     """
     embedders = network.input_embedders_parameters
     parts = [(f"{path}.input_embedders_parameters[{name!r}]", part) for name, part in embedders.items()][:1]
@@ -101,7 +106,7 @@ def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -
 
     :param agent: the agent, with its networks
     :param durations: the lengths of the parts of the run that store transitions
-    :param path: the path of the agent's parameters, as ``-cp`` names it
+    :param path: the path of the agent's parameters, as in ``-cp``
     """
     size, spaces = getattr(agent.ap.memory, "max_size", None), getattr(agent, "spaces", None)
     if spaces is None or agent.is_on_policy or not isinstance(size, (tuple, list)):
@@ -115,8 +120,8 @@ def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -
 
 
 def _observation_bytes(space: Any) -> int:
-    """The bytes of one observation. Stacked frames are stored once, as bytes, so an image's last axis is not
-    counted. Memories store one-hot vectors by the places of their ones."""
+    """The number of bytes that a memory needs for one observation. Each frame of a stack is stored only once, as bytes,
+    so an image's last axis is not counted. For a one-hot vector, the memory stores only the index of its one."""
     if isinstance(space, OneHotObservationSpace):
         return len(space.counts) * _FLOAT
     shape = tuple(int(extent) for extent in space.shape)

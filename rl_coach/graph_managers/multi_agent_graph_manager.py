@@ -30,7 +30,8 @@ from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
 def fields_of(players: Players) -> Fields:
-    """Fields for the display: the last reward of each agent if there are several, and the rating in self-play."""
+    """Fields for the display: the last reward of each agent if there are several agents, and the Elo rating in
+    self-play."""
     rewards = [(name, f"{reward:.4g}") for name, reward in players.last_rewards.items() if len(players.agents) > 1]
     return rewards if players.self_play is None else [*rewards, ("Elo", f"{players.self_play.rating:.0f}")]
 
@@ -39,7 +40,7 @@ class MultiAgentGraphManager(GraphManager):
     """Graph of several agents in one environment.
 
     The graph counts steps of the environment; each agent counts the steps of its players. The run's reward is the sum
-    over all players, or in self-play the learner's reward; ``reward_of`` selects another.
+    over all players, or in self-play the learner's reward. ``reward_of`` selects another reward.
 
     :param agents_params: the agents by name, or a list; a list gets the names ``agent_0``, ``agent_1`` and so on, or
         ``agent`` if it has one entry (``agent_0`` in self-play)
@@ -48,9 +49,9 @@ class MultiAgentGraphManager(GraphManager):
     :param vis_params: settings of rendering, videos and log files
     :param preset_validation_params: the reward that tests of the preset require
     :param done_condition: ``any`` or ``all``; see ``MultiAgentLevelManager``
-    :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
-        of several agents
-    :param self_play: past policies of an agent play against it
+    :param agent_of: the agent's name for each player's name; None assigns all players to a single agent, or one player
+        to each of several agents
+    :param self_play: settings of self-play, in which an agent plays against its past policies; None without self-play
     :param reward_of: the name of an agent or player; the run's reward is the reward of this agent or player
     :param name: the graph's name, part of the names of its files
     """
@@ -92,12 +93,15 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """Build the levels, as ``GraphManager`` does. If the construction needs a running simulator, the functions
-        start it before and stop it afterwards.
+        """Build the levels, as ``GraphManager`` does. If the construction needs a running simulator, ``start_physics``
+        starts the simulator before, and ``stop_physics`` stops the simulator afterwards.
+
+        :param task_parameters: settings of this run; None for the defaults
 
         :param stop_physics: stops the simulator; called with the result of ``empty_service_call()``
         :param start_physics: starts the simulator
         :param empty_service_call: makes the argument of the other two functions
+        :raises CoachError: if one of the functions is given without ``empty_service_call``
         """
         if empty_service_call is None and (stop_physics is not None or start_physics is not None):
             raise CoachError("start_physics and stop_physics need empty_service_call, which makes their argument")
@@ -154,7 +158,7 @@ class MultiAgentGraphManager(GraphManager):
         return SelfPlay(self.self_play, self.spawn_seed())
 
     def _reward_of_success(self) -> None:
-        """None, because the environment's threshold is for one agent's reward, not for the run's."""
+        """None, because the environment's threshold is for the reward of one agent, not for the reward of the run."""
 
     def documentation(self) -> dict[str, Any]:
         more = {"agents": self.agents_params, "agent_of": self.agent_of, "self_play": self.self_play}
@@ -197,11 +201,11 @@ class MultiAgentGraphManager(GraphManager):
             screen.warning(f"no checkpoints of single agents were saved in '{directory}': {error.strerror}")
 
     def restore_agent(self, agent: str, path: str) -> None:
-        """Restore one agent. The others do not change.
+        """Restore one agent. The other agents do not change.
 
         :param agent: the name of the agent
-        :param path: one of its checkpoints, or a directory of checkpoints such as ``checkpoint/hunters``
-        :raises CoachError: there is no agent of this name or no checkpoint, or the checkpoint does not fit
+        :param path: a checkpoint of the agent, or a directory of checkpoints such as ``checkpoint/hunters``
+        :raises CoachError: if there is no agent of this name or no checkpoint, or the checkpoint does not fit
         """
         agents = self.get_agents()
         if agent not in agents:
@@ -210,8 +214,8 @@ class MultiAgentGraphManager(GraphManager):
         screen.log(f"agent '{agent}' continues from {found}")
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
-        """Restore a checkpoint, as ``GraphManager`` does. If a directory contains only directories of single agents,
-        restore these agents; the other agents are new."""
+        """Restore a checkpoint, as ``GraphManager`` does. If the directory contains only checkpoints of single agents,
+        restore these agents; the other agents start without training."""
         self.verify_graph_was_created()
         take_deprecated_names(self.task_parameters)
         chosen = path or self.task_parameters.checkpoint_restore_path

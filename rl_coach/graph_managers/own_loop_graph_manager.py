@@ -1,4 +1,4 @@
-"""The graph that an agent of a user's loop holds."""
+"""The graph of an agent in a loop that the user has written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rl_coach.logger import screen
 class OwnLoopGraphManager(BasicRLGraphManager):
     """The graph of an agent in an environment that the user's own loop steps.
 
-    :ivar writes_files: write signals and checkpoints, in the experiment's directory
+    :ivar writes_files: True if the run writes signals and checkpoints to the experiment directory
     """
 
     writes_files = False
@@ -22,13 +22,13 @@ class OwnLoopGraphManager(BasicRLGraphManager):
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
         if not self.writes_files and not self._has_warned:
-            screen.warning("no checkpoint is saved: give make_agent an experiment_path, or call the agent's save")
+            screen.warning("no checkpoint is saved: pass experiment_path to make_agent, or call the agent's save()")
             self._has_warned = True
         return super().save_checkpoint(failed)
 
     def count_from_here(self) -> None:
-        """Let the next ``improve`` train for its steps in addition to all earlier training, also to training before a
-        save. The heatup is not repeated.
+        """Let the next ``improve`` train for ``improve_steps`` in addition to all earlier training, including training
+        in an earlier process. Heatup is not repeated.
         """
         if self.improvement.has_begun:
             self.heatup_steps = type(self.heatup_steps)(0)
@@ -37,14 +37,14 @@ class OwnLoopGraphManager(BasicRLGraphManager):
     # a run of the user's loop has the phases of ``improve``
 
     def enter_phase(self) -> None:
-        """Begin the heatup, or training where that is over, unless a phase has begun."""
+        """Begin heatup, or training if heatup is over. Do nothing if a phase has begun already."""
         if self.phase is RunPhase.UNDEFINED:
             self.phase = RunPhase.HEATUP if self._heatup_left() > 0 else RunPhase.TRAIN
             if self.phase is RunPhase.TRAIN and not self.improvement.has_begun:
                 self.improvement.begin()
 
     def leave_heatup_if_over(self) -> None:
-        """Begin training once all steps of the heatup are taken and, with one environment, its episode is over."""
+        """Begin training if all steps of heatup are done. With one environment, wait until its episode is over."""
         is_between = self.reset_required or not self.top_level_manager.has_one_episode
         if self.phase is RunPhase.HEATUP and self._heatup_left() <= 0 and is_between:
             self.force_next_reset = True

@@ -1,4 +1,4 @@
-"""Record an agent's episodes with the environment's raw values."""
+"""Record an agent's episodes with the environment's raw values, which no filter has changed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SECONDS_BETWEEN_NEWS = 10.0
 
 
 def record(graph_manager: GraphManager, steps: int, phase: RunPhase) -> DataSet:
-    """Let the agent of a graph play whole episodes without learning, and return them.
+    """Let the agent of a graph play whole episodes without learning, and return the episodes.
 
     :param graph_manager: a created graph of one agent in one copy of its environment
     :param steps: the smallest number of steps; the last episode is played to its end
-    :param phase: ``HEATUP`` acts at random, ``TRAIN`` explores, ``TEST`` acts as the deployed agent
+    :param phase: ``HEATUP`` acts at random, ``TRAIN`` explores, ``TEST`` acts as in an evaluation
     :return: the episodes with raw values, and the probabilities of discrete actions if the agent computes them
-    :raises CoachError: the graph has several levels, agents or copies of its environment
+    :raises CoachError: if the graph has several levels, agents or copies of its environment
     """
     level = graph_manager.level_managers[0]
     if not isinstance(graph_manager, BasicRLGraphManager) or not (level.has_real_environment and level.has_one_episode):

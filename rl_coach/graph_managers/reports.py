@@ -27,9 +27,9 @@ class Reports:
     :param more_updates: returns the number of updates that training steps do not count, such as updates of minibatches
 
     :ivar shown: the phases to show; for an evaluation of a checkpoint, only the evaluation
-    :ivar stops_early: training also ends when the stop condition holds
-    :ivar reward: the reward of an evaluation at which training stops; None if it is not known
-    :ivar is_endless: evaluation continues until it is interrupted
+    :ivar stops_early: True if training also ends when the stop condition is met
+    :ivar reward: the evaluation reward at which training stops; None if this reward is not known
+    :ivar is_endless: True if evaluation continues until the user interrupts it
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Reports:
         self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
 
     def expect(self, phase: RunPhase, steps: StepMethod) -> None:
-        """Note that a phase begins. :param steps: its length"""
+        """Record that a phase begins. :param steps: the length of the phase"""
         self._wanted[phase] = (self._counters[phase][type(steps)], steps)
 
     def status(self, phase: RunPhase, counts_updates: bool, others: Fields = ()) -> Status:
         """Progress of the run so far.
 
         :param phase: the present phase
-        :param counts_updates: training steps are updates of networks
+        :param counts_updates: True if training steps are updates of networks
         :param others: more fields of the display
         """
         shown = [self._counters[one] for one in self.shown]
@@ -76,7 +76,7 @@ class Reports:
         return self._counters[phase][TrainingSteps] + (self._more_updates() if phase is RunPhase.TRAIN else 0)
 
     def _goal(self, phase: RunPhase) -> Goal | None:
-        """End of the present phase."""
+        """The end of the present phase, and how much of the phase is done."""
         if phase is RunPhase.TRAIN:
             goal = self._improvement.goal(self.stops_early)
             return goal and dataclasses.replace(goal, reward=self.reward)

@@ -1,4 +1,4 @@
-"""The callbacks of a run: calls their methods, and does the evaluations and checkpoints that they ask for."""
+"""Calls the callbacks of a run, and carries out the evaluations and checkpoints that callbacks ask for."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rl_coach.utils import CallbackError, CoachError, Signal
 class RunCallbacks:
     """Calls the callbacks of a run.
 
-    :param callbacks: they are called in this order
+    :param callbacks: the callbacks, in the order of their calls
     :param view: the values of the run that callbacks can read
     :param register_signal: makes a signal of the first agent
 
-    :ivar exist: there is at least one callback
-    :ivar hear_steps: a callback overrides ``on_step``. The loop checks this attribute at each step, and calls nothing
-        if it is False: an empty call takes a tenth of the loop's own time for a step
-    :ivar hear_updates: a callback overrides ``on_update``
+    :ivar exist: True if there is at least one callback
+    :ivar hear_steps: True if a callback overrides ``on_step``. If it is False, the loop does not call the callbacks at
+        each step: an empty call would take a tenth of the loop's time for a step
+    :ivar hear_updates: True if a callback overrides ``on_update``
     """
 
     def __init__(self, callbacks: Sequence[Callback], view: RunView, register_signal: Callable[[str], Signal]):
@@ -46,7 +46,7 @@ class RunCallbacks:
     def create(self, graph_manager: Any) -> None:
         """Call ``on_creation`` of each callback.
 
-        :raises CoachError: a callback has failed, before any training
+        :raises CoachError: if a callback has failed, before any training
         """
         for callback in self._callbacks:
             try:
@@ -60,11 +60,12 @@ class RunCallbacks:
     def call(self, hook: str) -> None:
         """Call one method of each callback, except callbacks that have failed before.
 
-        :raises CallbackError: the method of a callback has failed
+        :param hook: the method's name, such as ``on_step``
+        :raises CallbackError: if the method of a callback has failed
         """
         self.view.steps_before = self._steps_at.get(hook, self._first_step)
         for number, callback in enumerate(self._callbacks):
-            if number in self._failed:  # its error ends the run, but the last checkpoint calls the hooks again
+            if number in self._failed:  # the error ends the run, but the last checkpoint calls callbacks once more
                 continue
             try:
                 getattr(callback, hook)(self.view)
@@ -73,11 +74,11 @@ class RunCallbacks:
                 self._failed.add(number)
                 raise CallbackError(_failure(callback, hook, error)) from error
         self._steps_at[hook] = self.view.steps
-        if self.view.logged and self.view.phase is not RunPhase.TEST:  # an evaluation leaves no trace in the signals
+        if self.view.logged and self.view.phase is not RunPhase.TEST:  # values from an evaluation wait for training
             self._record()
 
     def _forget_steps(self) -> None:
-        """Start all counts of steps between two calls of a hook at the present step."""
+        """Count the steps between two calls of a method from the present step on."""
         self._first_step = self.view.steps
         self._steps_at: dict[str, int] = {}
 
@@ -98,7 +99,7 @@ class RunCallbacks:
             self.call("on_row")
 
     def end(self) -> None:
-        """Call ``on_run_end``. Everything is saved already, so a failure is only a warning."""
+        """Call ``on_run_end``. A callback that fails only causes a warning, because the training is saved already."""
         self._call_at_end("on_run_end")
 
     def _call_at_end(self, hook: str) -> None:
@@ -110,7 +111,7 @@ class RunCallbacks:
                 screen.warning(_failure(callback, hook, error))
 
     def carry_out(self, evaluate: Callable[[], Any], save: Callable[[], Any]) -> None:
-        """Do the evaluation and the checkpoint that callbacks have asked for, between two steps of training."""
+        """Carry out the evaluation and the checkpoint that callbacks have asked for, between two steps of training."""
         view = self.view
         view.has_asked = self.wants_stop
         if view.wants_evaluation:
@@ -128,8 +129,8 @@ class RunCallbacks:
         self.view.logged.clear()
 
     def get_state(self) -> dict[str, Any]:
-        """The states of the callbacks, by place and class. A state that cannot be saved is left out, so that the
-        training can be saved; ``raise_failure_of_state`` reports it."""
+        """The states of the callbacks, by number and class name. A state that cannot be saved is left out, so that the
+        training can be saved. ``raise_failure_of_state`` then raises the error."""
         states = {}
         for number, (name, callback) in enumerate(self._named()):
             try:
@@ -148,14 +149,15 @@ class RunCallbacks:
     def check_states(self) -> None:
         """Check that the states of all callbacks can be saved.
 
-        :raises CallbackError: ``get_state`` of a callback has failed, or its state cannot be saved
+        :raises CallbackError: if ``get_state`` of a callback has failed, or its state cannot be saved
         """
         self.get_state()
         self.raise_failure_of_state()
 
     def raise_failure_of_state(self) -> None:
-        """
-        :raises CallbackError: the last checkpoint was saved without the state of a callback
+        """Raise the error of a callback that could not return its state.
+
+        :raises CallbackError: if the last checkpoint was saved without the state of a callback
         """
         failure, self._state_failure = self._state_failure, None
         if failure is not None:
@@ -165,7 +167,7 @@ class RunCallbacks:
         """Restore the states that ``get_state`` returned. A callback without a saved state starts from its initial
         state.
 
-        :raises CoachError: a callback cannot restore its state
+        :raises CoachError: if a callback cannot restore its state
         """
         self._forget_steps()
         for name, callback in self._named():
@@ -185,7 +187,7 @@ def _has_own(callback: Callback, hook: str) -> bool:
 
 
 def _pass_signals(error: BaseException) -> None:
-    """Raise an error again if Ctrl-C or SIGTERM has caused it. ``sys.exit`` in a callback is a failure as any other."""
+    """Raise an error again if Ctrl-C or SIGTERM has caused it. ``sys.exit`` in a callback counts as a failure."""
     if stop_signals.have_raised(error):
         raise error
 

@@ -1,4 +1,4 @@
-"""The random streams of a run. All of them follow from one seed."""
+"""The seeds of a run's components. All seeds are computed from the seed of the run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Iterator
 
 import numpy as np
 
-_EVALUATION = 0x6576616C  # a key that the seed's own children, counted from 0, never get
+_EVALUATION = 0x6576616C  # a large key, because components get the keys 0, 1, 2 and so on
 
 
 def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.random.SeedSequence:
-    """The seed of an evaluation. It depends only on the arguments, so an additional evaluation does not change the
-    other evaluations.
+    """The seed of an evaluation. The seed depends only on the arguments, so an additional evaluation does not change
+    the other evaluations.
 
     :param seed: the run's seed
     :param training_steps: environment steps of training so far
-    :param before: number of evaluations before at the same ``training_steps``
+    :param before: number of earlier evaluations at the same ``training_steps``
     """
     key = (_EVALUATION, training_steps, before) if before else (_EVALUATION, training_steps)
     return np.random.SeedSequence(seed, spawn_key=key)
@@ -36,9 +36,9 @@ def kept_global_generators() -> Iterator[None]:
 
 class RunSeeds:
     """Gives each component of a run its own seed, and seeds Python's and NumPy's global generators for the user's
-    code. The same run asks in the same order, so it gets the same seeds.
+    code. The seeds depend on the run's seed and on the order of the calls.
 
-    :param seed: the run's seed; None draws one
+    :param seed: the run's seed; None draws a seed
     """
 
     def __init__(self, seed: int | None = None):
@@ -47,14 +47,14 @@ class RunSeeds:
         self._global_seeds = self._sequence.spawn(2)
 
     def spawn(self) -> np.random.SeedSequence:
-        """The seed of one more component."""
+        """A new seed, for the next component."""
         return self._sequence.spawn(1)[0]
 
     def seed_global_generators(self, number: int) -> None:
-        """Seed the global generators. Called before the levels are built and again afterwards, because libraries draw
-        random numbers while they load.
+        """Seed the global generators. The graph calls this before the levels are built and again afterwards, because
+        libraries draw random numbers while they load.
 
-        :param number: 0 before, 1 after
+        :param number: 0 before the levels are built, 1 afterwards
         """
         for_python, for_numpy = (int(seed.generate_state(2)[number]) for seed in self._global_seeds)
         random.seed(for_python)

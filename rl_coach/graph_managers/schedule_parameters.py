@@ -13,7 +13,7 @@ UNITS: dict[str, type[StepMethod]] = {
 PLURALS: dict[type[StepMethod], str] = {
     EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "updates",
 }  # fmt: skip
-"""Names of these units for users, in the plural."""
+"""Names of these units in the plural, for messages."""
 
 PARTS = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 

@@ -1,4 +1,4 @@
-"""The rollout workers of a run, as the trainer sees them: they receive policies and send experience."""
+"""The trainer's part of a distributed run: publish policies for the rollout workers, and receive their experience."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _MOST_WORKERS_SHOWN = 8
 
 
 class Workers:
-    """Publishes policies and receives the workers' experience; see ``ExperienceSource``.
+    """Publishes policies and receives the workers' experience, as an ``ExperienceSource``.
 
-    :param graph: the trainer's graph, created
-    :param links: the trainer's end of each agent's stream, by the stream's name
+    :param graph: the trainer's graph, after ``create_graph``
+    :param links: the trainer's connection to each agent's stream of chunks in Redis, by the stream's name
     :param store: the data store of the policies
     :param exchange: sizes and times
     """
@@ -69,7 +69,10 @@ class Workers:
         self._playing: dict[str, str] = {}  # the present sender of each worker; a restarted worker is a new sender
 
     def start(self, incarnation: int) -> None:
-        """Begin a new incarnation: publish the networks and the first policies."""
+        """Publish the networks and the first policies.
+
+        :param incarnation: number of this start of the trainer; later starts of the same run have larger numbers
+        """
         graph = self._graph
         agents = {stream: one.start(incarnation) for stream, one in self._agents.items()}
         blueprint = {"num_workers": self._exchange.num_workers, "agents": agents}
@@ -94,7 +97,8 @@ class Workers:
     # experience
 
     def receive(self) -> tuple[str, ExperienceChunk]:
-        """See ``ExperienceSource``. The streams take turns, so that no agent waits for ever."""
+        """Wait for experience of one of the agents; see ``ExperienceSource``. The streams take turns, so each agent
+        receives experience."""
         self._heard_at, self._is_silence_said = time.monotonic(), False
         self._publish_if_due()
         while True:
@@ -107,7 +111,7 @@ class Workers:
             self._wait()
 
     def _next_of(self, one: AgentExchange) -> ExperienceChunk | None:
-        """The next experience of a stream that its agent has stored; None if there is none yet."""
+        """The next experience of a stream that its agent has stored; None if there is no new experience."""
         link = one.link
         if not link.has_entries and len(self._links) > 1:
             link.push_if_due()
@@ -137,15 +141,17 @@ class Workers:
         return next((link.trouble for link in self._links if link.trouble), "")
 
     def _give_up_if_alone(self) -> None:
-        """
-        :raises LostPartError: Redis, the data store or all workers have been gone for too long
+        """End the run if the trainer waits in vain.
+
+        :raises LostPartError: if Redis or the data store did not answer for ``silence_seconds``, or no worker has
+            played for so long
         """
         most, now = self._exchange.silence_seconds, time.monotonic()
         if max(link.seconds_lost for link in self._links) > most:
             raise LostPartError(f"no Redis for {most:.0f} s: {self._trouble}")
         if self._documents.seconds_lost > most:
             raise LostPartError(f"no policy could be published for {most:.0f} s: {self._documents.trouble}")
-        # if the trainer waits for workers that all wait for the trainer, this would never end
+        # the wait would never end if all workers in turn waited for the trainer
         if self._trouble or any(report["phase"] != RunPhase.WAITING.name for report in self._reports.values()):
             self._heard_at, self._is_silence_said = now, False
             return
@@ -155,14 +161,14 @@ class Workers:
         if now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
             self._is_silence_said = True
             screen.warning(
-                f"{what} for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: if none plays, the run is saved and ends after"
-                f" {most:.0f} s"
+                f"{what} for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: if no worker plays, the run is saved and ends "
+                f"after {most:.0f} s"
             )
 
-    # what is shown
+    # the display
 
     def _note_sender(self, sender: str) -> None:
-        """Print a line for programs when a worker plays for the first time, or again after a restart."""
+        """If programs read the output, print a line when a worker plays for the first time or after a restart."""
         name = _worker_of(sender)
         before = self._playing.get(name)
         if before == sender:
@@ -224,8 +230,10 @@ class Workers:
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Tell the workers that the run is over, and write the totals to a file. A failure here only prints a warning,
-        because the run has already ended.
+        """End the workers, and write the totals to a file. A failure of this method only prints a warning, because the
+        run has already ended.
+
+        :param directory: the directory of the file
         """
         if not self._link.is_superseded:
             self._dismiss_workers()

@@ -1,4 +1,4 @@
-"""A worker of an asynchronous run: the ordinary graph on shared networks, in its own process."""
+"""A worker of a run with shared weights (``-n``): the graph of the preset in a separate process, on shared networks."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the star
 class WorkerPlan:
     """The description of one worker, sent to the worker's process.
 
-    :param index: its number; workers with ``num_training`` or more only evaluate
+    :param index: the worker's number, from 0; a worker with the number ``num_training`` or more only evaluates
     :param num_training: number of workers that train
-    :param is_evaluated_apart: a separate worker evaluates, and the others do not
+    :param is_evaluated_apart: True if a separate worker evaluates and the other workers do not evaluate
     :param seed: the run's seed
     :param make_graph: makes the graph manager
-    :param make_task: makes the task of a run in one process
+    :param make_task: makes the task parameters of a graph manager, as for a run in one process
     """
 
     index: int
@@ -70,7 +70,7 @@ class WorkerPlan:
 
 
 class ParentLink:
-    """The worker's end of the pipe to the parent process.
+    """The worker's connection to the parent process.
 
     :param connection: the pipe
     :param stop_signals: receive the request to end the run
@@ -84,14 +84,14 @@ class ParentLink:
         self._statistics: list[Statistics] = []
 
     def send(self, message: Any) -> None:
-        """Send a message to the parent. If the parent is gone, the worker stops."""
+        """Send a message to the parent. If the parent has ended, the worker stops."""
         try:
             self._connection.send(message)
         except (BrokenPipeError, ConnectionError):
             self._stop()
 
     def line(self, text: str, style: str | None, prefix: str) -> None:
-        """Let the parent print a line; a run that has reached its goal prints nothing about an interruption."""
+        """Let the parent print a line. After the run has reached its goal, no more lines are printed."""
         if not self._has_finished:
             self.send(Line(text, style, prefix))
 
@@ -108,9 +108,9 @@ class ParentLink:
             self._stop()
 
     def wait_for_memory(self) -> Attach:
-        """Wait for the path of the shared memory.
+        """Wait for the parent's message with the path of the shared memory.
 
-        :raises SystemExit: the run ends before
+        :raises SystemExit: if the run ends meanwhile
         """
         while self._memory is None:
             self._stop_signals.stop_if_asked()
@@ -118,7 +118,7 @@ class ParentLink:
         return self._memory
 
     def heard_statistics(self) -> list[Statistics]:
-        """Statistics that other workers' filters have gathered since the last call."""
+        """The filter statistics that other workers have sent since the last call."""
         heard, self._statistics = self._statistics, []
         return heard
 
@@ -133,16 +133,16 @@ class ParentLink:
         self._stop()
 
     def _stop(self) -> None:
-        # only once: a second request would end the run in the middle of a step
+        # ask only once: a second request would end the run in the middle of a step
         if self._stop_signals.asked is None:
             self._stop_signals.ask(signal.SIGTERM)
 
 
 class ReportedProgress(Progress):
-    """Progress that is sent to the parent a few times a second, not shown.
+    """Progress of a worker. It is sent to the parent a few times a second, and the worker shows nothing.
 
-    :param link: the link to the parent
-    :param exchange: called at each report
+    :param link: the connection to the parent
+    :param exchange: exchanges filter statistics; called with each report
     """
 
     def __init__(self, link: ParentLink, exchange: Callable[[], None]):
@@ -209,7 +209,7 @@ class Worker:
         graph = self._graph = plan.make_graph()
         task = plan.make_task(graph)
         task.task_index = plan.index
-        # workers with one seed would draw the same random numbers
+        # workers with the same seed would draw the same random numbers
         task.seed = plan.own_seed()
         if not plan.is_first:
             # This worker gets the restored weights through the shared memory.
@@ -246,12 +246,12 @@ class Worker:
             for name, state in attach.filters.items():
                 getattr(self._agent, name).set_state(state)
             clock.continue_wall_clock_time(attach.minutes)
-        # The first call starts the gathering. All workers begin with the same statistics, so nothing of them may be
-        # sent again.
+        # From this call on, the filters gather new statistics. All workers begin with the same statistics, which must
+        # not be sent again.
         self._filters("take_gathered")
         self._agent.update_loop.share(shared)
         if not self._plan.is_first:
-            # This worker's targets still have the weights that it drew itself.
+            # This worker's target networks still have its own initial weights.
             for network in self._agent.networks.values():
                 if network.has_target:
                     network.update_target_network()
@@ -265,8 +265,8 @@ class Worker:
         return {name: getattr(getattr(self._agent, name), method)() for name in FILTERS}
 
     def _exchange_statistics(self) -> None:
-        """Send this worker's gathered filter statistics, and merge the statistics of the others. Not during an
-        evaluation, because it saves the statistics and restores them afterwards."""
+        """Send the new filter statistics of this worker, and merge the statistics of the other workers. Do nothing
+        during an evaluation, because the filters' statistics are restored after it."""
         if self._file is None or self._graph.phase is RunPhase.TEST:
             return
         gathered = {name: states for name, states in self._filters("take_gathered").items() if states}
@@ -295,7 +295,7 @@ class _ToScreen(logging.Handler):
 
 
 def work(plan: WorkerPlan, connection: Connection) -> None:
-    """The process of a worker."""
+    """The function that runs in a worker's process."""
     with stop_signals.listening():
         drop_lost_output()
         Worker(plan, connection).run()

@@ -1,4 +1,4 @@
-"""Several workers of one machine that train one agent on shared weights: starts, shows and ends them together."""
+"""Starts, shows and ends several worker processes of one machine, which train one agent on shared weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FIRST = 0  # the worker that restores and writes checkpoints
 
 
 def trains_asynchronously(graph_manager: Any) -> bool:
-    """True if several workers of one machine can train a graph's agent on shared weights."""
+    """True if several workers of one machine can train the graph's agent on shared weights."""
     agent = getattr(graph_manager, "agent_params", None)
     if agent is None or hasattr(graph_manager, "agents_params"):  # several agents
         return False
@@ -46,14 +46,14 @@ def trains_asynchronously(graph_manager: Any) -> bool:
 class _Running:
     """A worker that has been started.
 
-    :param name: its name in printed lines
-    :param process: its process
-    :param connection: the pipe to it
-    :ivar steps: the speed of its steps
+    :param name: the worker's name in printed lines
+    :param process: the worker's process
+    :param connection: the pipe to the worker
+    :ivar steps: the worker's steps per second
     :ivar report: the newest report
-    :ivar has_attached: True if it shares the networks
-    :ivar has_ended: True if it has reported its end
-    :ivar is_over: True if its process has ended
+    :ivar has_attached: True if the worker uses the shared networks
+    :ivar has_ended: True if the worker has reported its end
+    :ivar is_over: True if the worker's process has ended
     """
 
     name: str
@@ -69,7 +69,7 @@ class _Running:
         self._sender = BackgroundSender(self.connection)
 
     def tell(self, message: Any) -> None:
-        """Send a message, without waiting for its reader; messages to a dead worker are dropped."""
+        """Send a message without waiting until the worker reads it. A message to a dead worker is ignored."""
         self._sender.post(message)
 
     def part(self) -> None:
@@ -79,13 +79,13 @@ class _Running:
 
 
 class AsynchronousWorkers:
-    """Run of several workers; each has the ordinary graph in its own process.
+    """A run with several workers. Each worker has the graph of the preset in a separate process.
 
     :param num_workers: number of workers that train
-    :param is_evaluated_apart: start one more worker, which only evaluates
-    :param seed: the run's seed; None draws one
-    :param make_graph: creates the graph manager, in each worker's process
-    :param make_task: creates the task of a run of one process, in each worker's process
+    :param is_evaluated_apart: True starts one more worker, which only evaluates
+    :param seed: the run's seed; None draws a seed
+    :param make_graph: makes the graph manager; called in each worker's process
+    :param make_task: makes the task parameters, as for a run in one process; called in each worker's process
     :ivar seed: the run's seed
     """
 
@@ -116,15 +116,17 @@ class AsynchronousWorkers:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Start the workers, show them, and return when all have ended.
+        """Start the workers, show their progress, and return after all workers have ended.
 
-        :raises CoachError: a worker has refused the settings
-        :raises TrainingError: a worker failed, or the first worker died
-        :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
-        :raises Terminated: SIGTERM or SIGHUP; the first worker has saved a checkpoint
+        :raises CoachError: if a worker has refused the settings
+        :raises TrainingError: if a worker failed, or the first worker died
+        :raises KeyboardInterrupt: if the user has pressed Ctrl-C; the first worker has saved a checkpoint
+        :raises Terminated: if SIGTERM or SIGHUP was received; the first worker has saved a checkpoint
         """
         if not CAN_SHARE:
-            raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
+            raise CoachError(
+                "workers that share weights (-n) need Linux or macOS: use several copies of the environment instead"
+            )
         with stop_signals.listening():
             self._run()
 
@@ -160,7 +162,7 @@ class AsynchronousWorkers:
             self._running.append(_Running(name, process, here))
 
     def _look(self) -> None:
-        """Wait a moment for messages of the workers, process them, and notice workers that have ended."""
+        """Wait a short time for messages of the workers, process the messages, and find workers that have ended."""
         if stop_signals.asked is not None and not self._is_stopping:
             self._stop_all()
         alive = [worker for worker in self._running if not worker.is_over]
@@ -168,7 +170,7 @@ class AsynchronousWorkers:
         wait([*(w.connection for w in alive), *(w.process.sentinel for w in alive)], SECONDS_BETWEEN_REDRAWS)
         for index, worker in enumerate(self._running):
             if not worker.is_over:
-                # Asked before reading: the pipe of a dead worker may still hold its last messages.
+                # Check before reading: the pipe of a dead worker may still contain its last messages.
                 is_dead = worker.process.exitcode is not None
                 self._hear(index, worker)
                 if is_dead:
@@ -197,13 +199,13 @@ class AsynchronousWorkers:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         others = [one for one in self._running[: self._num_training] if not one.is_over]
         if index != _FIRST and worker.has_attached and others:
-            screen.warning(f"{worker.name} {how}; the others continue")
+            screen.warning(f"{worker.name} {how}; the other workers continue")
             return
         what = "which writes the checkpoints, " if index == _FIRST else ""
         self._fail(TrainingError(f"{worker.name}{', ' + what if what else ' '}{how}"))
 
     def _fail(self, error: Exception) -> None:
-        # The first failure is reported: the later ones may be its effects.
+        # Report only the first failure: later failures may be its effects.
         self._failure = self._failure or error
         self._end_all(Stop(has_finished=True))
 
@@ -239,7 +241,7 @@ class AsynchronousWorkers:
     # the shared memory
 
     def is_built(self, index: int, message: Built) -> None:
-        """Create the shared memory when the first worker has reported its size."""
+        """Create the shared memory after the first worker has reported the needed size."""
         if index == _FIRST:
             self._filters = message.filters
             # the wall clock of a resumed run continues where the last run has stopped
@@ -259,7 +261,8 @@ class AsynchronousWorkers:
             self._delete_file()
 
     def _delete_file(self) -> None:
-        """Delete the file of the shared memory. Workers have it open: the system frees it when the last worker ends."""
+        """Delete the file of the shared memory. Workers still use the open file. The system frees its memory when the
+        last worker ends."""
         if self._path:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
@@ -273,12 +276,12 @@ class AsynchronousWorkers:
     # progress
 
     def print_line(self, index: int, message: Line) -> None:
-        """Print a worker's line; lines for programs contain the worker's name already."""
+        """Print a worker's line, with the worker's name. Lines for programs contain the name already."""
         name = "" if screen.is_read_by_programs else f"{self._running[index].name}: "
         screen.print_forwarded(name + message.text, message.style, message.prefix)
 
     def take_report(self, index: int, message: Report) -> None:
-        """Store a worker's progress, and print a line when an evaluation has ended."""
+        """Store a worker's progress. If an evaluation has ended, print a line."""
         worker = self._running[index]
         before = worker.report and worker.report.evaluation
         worker.report = message
@@ -288,15 +291,15 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def has_ended(self, index: int, message: Ended) -> None:
-        """Note the end of a worker. If it has a reason, stop all workers, because all share the weights that reached
-        the goal."""
+        """Record the end of a worker. If the worker has reached its goal, stop all workers, because all share the same
+        weights."""
         self._running[index].has_ended = True
         if message.reason is not None:
             screen.success(message.reason)
             self._end_all(Stop(has_finished=True))
 
     def has_failed(self, index: int, message: Failed) -> None:
-        """End all workers after the failure of one."""
+        """End all workers, because one worker has failed."""
         worker = self._running[index]
         worker.has_ended = True
         kind = CoachError if message.is_input_bad else TrainingError
@@ -312,8 +315,9 @@ class AsynchronousWorkers:
         return self._steps > 0
 
     def report(self) -> dict[str, Any]:
-        """The progress of all workers together, in the form of ``Progress.report``. Counts are summed. All evaluations
-        are of the shared weights: the last evaluation is their mean, the best their maximum."""
+        """The progress of all workers together, in the form of ``Progress.report``. Counts are sums over the workers.
+        ``last_evaluation`` is the mean of the workers' last evaluations. ``best_evaluation`` is the maximum of their
+        best evaluations."""
         reports = [worker.report for worker in self._running if worker.report is not None]
         rewards = [report.rewards[1] for report in reports if report.rewards is not None]
         evaluations = [report.evaluation for report in reports if report.evaluation is not None]
@@ -352,7 +356,7 @@ class AsynchronousWorkers:
 
 
 def _state_of(worker: _Running) -> str:
-    """The worker in a few words, for the display."""
+    """The state of a worker in a few words, for the display."""
     assert worker.report is not None
     speed, rewards = worker.steps.per_second, worker.report.rewards
     words = [worker.report.status.activity.lower() if not worker.is_over else "ended"]
@@ -372,9 +376,9 @@ def _summary_of(report: Report) -> str:
 
 
 def _make_file(num_bytes: int) -> str:
-    """A file of zeros with its disk space allocated.
+    """Make a file of zeros, in memory if possible. :return: the path of the file
 
-    :raises CoachError: there is no space for it
+    :raises CoachError: if there is no space for the file
     """
     has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)

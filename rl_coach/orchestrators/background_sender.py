@@ -1,4 +1,4 @@
-"""Sends messages over a pipe without blocking the caller."""
+"""Sends messages through a pipe without blocking the caller."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class BackgroundSender:
-    """Sends messages through a pipe in order, from its own thread.
+    """Sends messages through a pipe in order, in a separate thread. The caller never waits for the reader.
 
-    If two processes both write before they read, they block forever when the pipe is full in both directions. A process
-    that never waits for the reader prevents this. Unread messages are stored here.
+    Two processes that both write before they read block forever if the pipe is full in both directions. They do not
+    block if one of them uses this class. Messages that do not fit into the pipe yet are stored in memory.
 
-    :param connection: the pipe; nothing else may write to it
+    :param connection: the pipe; other code must not write to it
     """
 
     def __init__(self, connection: Connection):
@@ -25,12 +25,12 @@ class BackgroundSender:
         self._thread.start()
 
     def post(self, message: Any) -> None:
-        """Send a message. It is dropped if the reader is gone. Signal handlers may call this method."""
-        # In a tuple: the empty tuple of ``close`` ends the thread, and no message looks like it.
+        """Send a message. If the reader has ended, the message is ignored. Signal handlers may call this method."""
+        # Put the message in a tuple, because ``close`` sends an empty tuple to end the thread.
         self._messages.put((message,))
 
     def close(self) -> None:
-        """Send the pending messages and end the thread. The reader must read until then, or be gone."""
+        """Send the pending messages and end the thread. The method waits until the reader has read or has ended."""
         self._messages.put(())
         self._thread.join()
 
@@ -41,5 +41,5 @@ class BackgroundSender:
                 try:
                     self._connection.send(posted[0])
                 except (BrokenPipeError, ConnectionError):
-                    # Drop further messages without an error: the end of a process is noticed elsewhere.
+                    # Ignore further messages without an error: other code finds that the process has ended.
                     is_heard = False

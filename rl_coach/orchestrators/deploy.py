@@ -6,11 +6,11 @@ from typing import NoReturn
 
 
 class DeployParameters:
-    """Settings of an orchestrator; each orchestrator adds its own."""
+    """Base class of the settings of an orchestrator."""
 
 
 class Deploy:
-    """Base of the orchestrators. A subclass starts and stops the processes of a run.
+    """Base class of the orchestrators. A subclass starts and stops the processes of a run.
 
     :param deploy_parameters: settings of the orchestrator
     """
@@ -19,7 +19,7 @@ class Deploy:
         self.deploy_parameters = deploy_parameters
 
     def setup(self) -> bool:
-        """Create everything that the processes need before they start.
+        """Create all objects that the processes need before they start.
 
         :return: True on success
         """

@@ -1,6 +1,6 @@
-"""Settings of a distributed run: the INI file of ``-dcp``, with Coach's keys and new keys.
+"""Settings of a distributed run, from the INI file of ``-dcp``. Files of Intel's Coach can be read, too.
 
-The whole file is read, and all its mistakes are reported together, one line each.
+All mistakes in the file are reported together, one line for each mistake.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6"
 
 @dataclass(frozen=True)
 class PodSettings:
-    """Resources of one kind of pod, in Kubernetes' quantities; if empty, the cluster decides.
+    """Resources and placement of one kind of pod. Resources are texts in the form of Kubernetes; if a text is empty,
+    the cluster decides.
 
     :param image: the image; empty uses the run's image
     :param cpu: reserved processors, such as ``2`` or ``500m``
@@ -43,7 +44,7 @@ class PodSettings:
     :param node_selector: labels that the pod's node must have
     :param tolerations: taints of nodes that the pod tolerates, in Kubernetes' form: ``key``, ``operator``, ``value``,
         ``effect``
-    :param labels: labels of the pod, in addition to Coach's
+    :param labels: labels of the pod, in addition to the labels that Coach sets
     :param env: environment variables of the pod
     :param secrets: (variable, Secret, key): environment variables from Secrets; with an empty variable and key, all
         keys of the Secret become variables
@@ -66,33 +67,35 @@ class PodSettings:
 class DistributedSettings:
     """Settings of a distributed run. The defaults are for a run on one machine.
 
-    :param orchestrator: the orchestrator that starts the processes; a file with an image and without an orchestrator
-        means Kubernetes, like all files of Coach 1.0.1
-    :param image: image of trainer and workers if their sections do not name one
-    :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
-    :param data_store: place of policies and checkpoints
+    :param orchestrator: the orchestrator that starts the processes. A file with an image and without an orchestrator
+        selects Kubernetes, because files of Coach 1.0.1 have this form
+    :param image: image of trainer and workers, if their sections do not set an image
+    :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 also means ``redis``
+    :param data_store: the place of policies and checkpoints
     :param ray_address: the Ray cluster; ``auto`` is the cluster of this machine
     :param redis_url: address of an existing Redis, without its password (``redis://``, ``rediss://`` or ``unix://``);
-        empty starts one for the run
+        empty starts a Redis for the run
     :param redis_password: the password of that Redis; None without a password
     :param s3_end_point: URL of the service; empty uses Amazon S3
     :param s3_bucket_name: the bucket, which must exist
-    :param s3_creds_file: an AWS credentials file; empty uses the standard chain
+    :param s3_creds_file: an AWS credentials file; empty uses the credentials that AWS tools find by themselves
     :param nfs_path: the shared directory, or the exported path if ``nfs_server`` is given
-    :param nfs_server: host of an NFS export; a volume is created for it
+    :param nfs_server: host of an NFS export; a volume is created for this export
     :param nfs_claim: an existing PersistentVolumeClaim
     :param nfs_storage_class: the storage class of a claim that is created and removed with the run
     :param nfs_size: the size of the claim
     :param namespace: the namespace; empty uses the namespace of the kubeconfig's context
-    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the account of the pod in which
+        Coach runs
     :param context: the kubeconfig's context; empty uses the current context
-    :param service_account: the service account of trainer and workers, for clusters that give S3 credentials through it
+    :param service_account: the service account of trainer and workers, for clusters in which the account gives access
+        to S3
     :param image_pull_secret: a Secret with the registry's credentials
     :param gpu_resource: name of the GPUs in the cluster
-    :param keep_seconds: time after which the cluster itself removes a run that has ended
-    :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images; with Ray,
-        time to get the resources
-    :param stop_seconds: time for a pod to save and end after the request to stop
+    :param keep_seconds: seconds after the end of a run until the cluster removes the run
+    :param start_seconds: the longest time in seconds until the trainer's pod has started, including finding a node and
+        pulling images; with Ray, the longest time to get the resources
+    :param stop_seconds: the longest time in seconds for a pod to save and end after the request to stop
     :param restarts: number of times that the trainer, and each worker, is restarted after a failure
     """
 
@@ -126,12 +129,12 @@ class DistributedSettings:
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
     def unmet(self) -> Iterator[str]:
-        """A line for each requirement between settings that is not met."""
+        """A message for each setting that contradicts other settings."""
         for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
-            # A setting without effect is an error: the user expects that it places the processes.
+            # A setting without effect is an error, because the user expects an effect.
             for key in _PLACEMENT if self.orchestrator != "kubernetes" else ():
                 if getattr(pod, key):
                     yield f"[{name}] {key}: works only with orchestrator = kubernetes, not with {self.orchestrator}"
@@ -164,11 +167,11 @@ class DistributedSettings:
             yield f"[coach] nfs_server = {self.nfs_server}: nfs_path, the exported path, is missing"
 
     def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
-        """The order for a data store in the bucket.
+        """The settings of a data store in the bucket, for the run order.
 
-        :param experiment_path: the experiment's directory on the trainer's side
-        :param prefix: beginning of the keys
-        :param credentials: the credentials file on the side of trainer and workers
+        :param experiment_path: the experiment's directory on the trainer's machine
+        :param prefix: beginning of the keys in the bucket
+        :param credentials: the path of the credentials file on the machines of trainer and workers; None for none
         """
         settings = {
             "end_point": self.s3_end_point or None,
@@ -182,9 +185,9 @@ class DistributedSettings:
 
 
 def read(path: str) -> DistributedSettings:
-    """The settings in an INI file.
+    """Read the settings from an INI file.
 
-    :raises CoachErrors: the file cannot be read, or a key or value is not allowed
+    :raises CoachErrors: if the file cannot be read, or a key or value is not allowed
     """
     sections, wrong = _sections(path), list[str]()
     values = {name: _section_values(name, sections[name], wrong) for name in sections if name in _KEYS}
@@ -237,7 +240,7 @@ def _file(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    """A URL. ``https://`` is added to a host name, because Coach's files name only the host."""
+    """Parse a URL. ``https://`` is added to a host name, because files of Coach 1.0.1 contain only the host."""
     parts = urlsplit(text if "://" in text else f"https://{text}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError
@@ -256,9 +259,9 @@ def _quantity(text: str) -> str:
 
 
 def quantity(text: str) -> Decimal:
-    """The number of a Kubernetes quantity such as ``500m`` or ``2Gi``.
+    """The value of a Kubernetes quantity such as ``500m`` or ``2Gi``.
 
-    :raises ValueError: the text is not a quantity
+    :raises ValueError: if the text is not a quantity
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:
@@ -267,11 +270,11 @@ def quantity(text: str) -> Decimal:
 
 
 class _WrongText(ValueError):
-    """Raised for a text that is not allowed. The message gives the reason, and replaces the list of allowed texts."""
+    """Raised for a text that is not allowed. Its message is shown instead of the description of the allowed texts."""
 
 
 def _entries(text: str) -> list[str]:
-    """The entries of a list: one on each line, or several on a line, separated by commas."""
+    """The entries of a list. Entries are separated by new lines or commas."""
     return [entry for part in re.split(r"[\n,]", text) if (entry := part.strip())]
 
 
@@ -294,7 +297,7 @@ def _labels(text: str) -> dict[str, str]:
 def _pod_labels(text: str) -> dict[str, str]:
     found = _labels(text)
     if owned := [key for key in found if key.startswith("app.kubernetes.io/")]:
-        raise _WrongText(f"allowed: other labels than {owned[0]}: Coach finds its pods by it")
+        raise _WrongText(f"allowed: other labels than {owned[0]}, which Coach sets")
     return found
 
 
@@ -303,8 +306,8 @@ def _tolerations(text: str) -> tuple[dict[str, str], ...]:
 
 
 def _toleration(entry: str) -> dict[str, str]:
-    """A toleration from the form of ``kubectl taint``: ``key``, ``key=value``, ``key:effect``, ``key=value:effect``;
-    ``*``."""
+    """Parse a toleration in the form of ``kubectl taint``: ``key``, ``key=value``, ``key:effect``, ``key=value:effect``
+    or ``*``, which tolerates all taints."""
     taint, _, effect = entry.partition(":")
     key, separator, value = taint.partition("=")
     if effect not in ("", *_EFFECTS) or (":" in entry and not effect):
@@ -319,7 +322,7 @@ def _toleration(entry: str) -> dict[str, str]:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Variables, one on each line or after a comma. A comma without a following ``NAME=`` belongs to the value."""
+    """Parse variables, separated by new lines or commas. A comma belongs to the value if no ``NAME=`` follows it."""
     found = {}
     for entry in re.split(rf"\n|,(?=\s*{_VARIABLE}=)", text):
         name, separator, value = entry.strip().partition("=")
@@ -428,7 +431,7 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
 
 
 def _sections(path: str) -> dict[str, dict[str, str]]:
-    """The file's sections with unchanged texts."""
+    """Read the sections of the file. The texts of the values are not changed."""
     # no interpolation, because a % may be a part of a path or a password
     parser = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=("#", ";"))
     try:
@@ -442,7 +445,12 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
 
 
 def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) -> dict[str, Any]:
-    """The values in a section. :param wrong: a line is added for each text that is not allowed"""
+    """The values in a section.
+
+    :param section: the section's name
+    :param texts: the texts of the values, by key
+    :param wrong: the list of mistakes; a line is added for each text that is not allowed
+    """
     values = {}
     for key, text in texts.items():
         kind = _KEYS[section].get(key)
@@ -464,7 +472,7 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     given = dict(values.get("coach", {}))
     password = _password(given, wrong)
     if "redis_url" in given:
-        # The URL is written into orders, logs and records, which others can read.
+        # The URL is written to orders, logs and records, which other users can read.
         given["redis_url"] = redis_urls.without_password(given["redis_url"])
     given["memory_backend"] = "redis"
     shared = {name: given.pop(name) for name in _PLACEMENT if name in given}
@@ -478,7 +486,8 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
 
 
 def _joined(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a pod: its own, and the values of [coach] for all pods. The pod's own labels and variables win."""
+    """The values of a pod: the values of its section, and the values of [coach] for all pods. If a label or variable is
+    in both, the value of the pod's section is used."""
     joined = {**shared, **own}
     for name in shared.keys() & own.keys():
         joined[name] = shared[name] | own[name] if isinstance(own[name], dict) else (*shared[name], *own[name])

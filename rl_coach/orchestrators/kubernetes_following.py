@@ -23,14 +23,14 @@ _LOG_END = 10.0  # seconds, for the rest of a log after the end of its pod
 _PASSING = (GONE, TOO_MANY_REQUESTS)
 _STOP = 1.0  # seconds, for requests in progress
 _REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
-_SILENCE = 60.0  # seconds without an answer until a line says so
+_SILENCE = 60.0  # seconds without a response until the cluster counts as unreachable
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The end of a run.
 
-    :param message: the error; empty without an error
+    :param message: the error message; empty without an error
     :param exit_code: the trainer's exit code; None without an exit code
     """
 
@@ -40,10 +40,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an object, reported by a watch.
+    """A change of an object in the cluster.
 
-    :param kind: the kind of object
-    :param is_deleted: the object was deleted
+    :param kind: the kind of object, such as ``Pod``
+    :param object: the object after the change
+    :param is_deleted: True if the object was deleted
     """
 
     kind: str
@@ -55,10 +56,12 @@ Changes: TypeAlias = "queue.Queue[Change | ClusterError]"
 
 
 class Watcher(threading.Thread):
-    """A thread that puts all changes of the objects of a kind into a queue. It reconnects after breaks.
+    """A thread that puts all changes of the objects of one kind into a queue. After a lost connection it reconnects.
 
-    :param changes: the queue; existing objects are changes, too, at the start and after a break
-    :param refused: called with an error that a new attempt cannot solve; the thread ends then
+    :param cluster: the cluster
+    :param kind: the kind of objects, such as ``Pod``
+    :param changes: the queue. After each connection, all existing objects are put into it, too
+    :param refused: called with an error that another attempt cannot solve; then the thread ends
     :param selectors: see ``Cluster.find``
     """
 
@@ -85,9 +88,9 @@ class Watcher(threading.Thread):
                 self._watch()
             except ClusterError as error:
                 now = time.monotonic()
-                # A watch that breaks has lasted up to four minutes: the silence begins with the break.
+                # If the cluster responded before the error, the time without a response begins now.
                 failing_since = now if self._has_answer else min(failing_since, now)
-                # The cluster refuses the request itself, so that another try would change nothing.
+                # The cluster refuses the request itself, so another attempt would not help.
                 is_final = 400 <= error.status < 500 and error.status not in _PASSING
                 if is_final or now - failing_since > _SILENCE:
                     self._refused(error)
@@ -97,7 +100,7 @@ class Watcher(threading.Thread):
             self._stopped.wait(_PAUSE)
 
     def _watch(self) -> None:
-        # The watch begins at the list's version: no change between the two is missed.
+        # The watch begins at the version of the list, so no change between list and watch is missed.
         objects, version = self._cluster.find(self._kind, **self._selectors)
         self._has_answer = True
         names = {one["metadata"]["name"] for one in objects}
@@ -119,8 +122,10 @@ class Watcher(threading.Thread):
 
 
 class LogFollower(threading.Thread):
-    """A thread that passes on each line of a pod's log exactly once, even if the connection breaks.
+    """A thread that reads a pod's log. Each line is passed to ``say`` exactly once, even if the connection is lost.
 
+    :param cluster: the cluster
+    :param pod: the pod's name
     :param say: called with each line
     """
 
@@ -136,14 +141,14 @@ class LogFollower(threading.Thread):
         self._ended.set()
 
     def stop(self) -> None:
-        """Pass on no more lines."""
+        """Stop passing lines on."""
         self._stopped = True
         self._ended.set()
 
     def run(self) -> None:
         while not self._stopped:
-            is_last = self._ended.is_set()  # asked before reading: lines written before the end are still read
-            with contextlib.suppress(ClusterError):  # there is no log yet, or not any more; the pod's status says why
+            is_last = self._ended.is_set()  # check before reading: lines from before the end are still read
+            with contextlib.suppress(ClusterError):  # there is no log yet or no longer; the pod's status has the reason
                 self._read()
             if is_last:
                 return
@@ -156,7 +161,7 @@ class LogFollower(threading.Thread):
             since = int(time.monotonic() - self._last_time + _LOG_SLACK)
         for line in self._cluster.log(self._pod, follow=True, since_seconds=since):
             stamp, _, text = line.partition(" ")
-            # After a break, some seconds are read again; the stamps drop the lines that were passed on.
+            # After a lost connection, some seconds are read again. Skip the lines that were passed to ``say`` before.
             if stamp <= known:
                 continue
             if self._stopped:
@@ -169,9 +174,10 @@ class LogFollower(threading.Thread):
 class Follower:
     """Follows one run to its end.
 
+    :param cluster: the cluster
     :param name: the run's name
-    :param num_workers: number of its workers
-    :param start_seconds: seconds for a pod of the trainer to start
+    :param num_workers: number of workers of the run
+    :param start_seconds: the longest time in seconds until a pod of the trainer has started
     :param say: called with each line for the user
     :param show: called with each line of the trainer
     """
@@ -193,7 +199,7 @@ class Follower:
     def follow(self) -> Outcome:
         """Follow the run until it ends or cannot continue.
 
-        :raises ClusterError: the cluster refuses the request, or does not answer any more
+        :raises ClusterError: if the cluster refuses the request, or does not answer any more
         """
         with self._watching():
             while True:
@@ -263,7 +269,7 @@ class Follower:
             self._logs[name].start()
         if pods.has_ended(pod):
             self._logs[name].finish()
-            # if the Job replaces the pod, the new one has the whole time to start
+            # if the Job replaces the pod, the new pod has the whole time to start
             self._waiting_since = time.monotonic()
         return None
 
@@ -273,7 +279,7 @@ class Follower:
         self.say(f"{count} of {self.num_workers} workers are running")
 
     def _check_start(self) -> Outcome | None:
-        """The failure of a trainer that does not start in time; None otherwise."""
+        """The outcome if the trainer has not started in time; otherwise None."""
         trainers = [pod for pod in self._pods.values() if pods.component(pod) == TRAINER and not pods.has_ended(pod)]
         if any(pods.has_started(pod) for pod in trainers):
             self._waiting_since = time.monotonic()
@@ -314,7 +320,8 @@ class Follower:
             self._claim(change.object)
 
     def _take_event(self, change: Change) -> None:
-        """Print a warning about an object when the object is known to belong to this run."""
+        """Print a warning of the cluster about an object of this run. A warning about an unknown object is kept until
+        the object is known."""
         event = change.object
         if change.is_deleted:
             return
@@ -322,11 +329,11 @@ class Follower:
         if uid in self._uids:
             self._say_event(event)
         else:
-            # an event may arrive before the object that it is about
+            # an event may arrive before its object
             self._unclaimed.setdefault(uid, []).append(event)
 
     def _say_no_events(self, error: ClusterError) -> None:
-        self.say(f"the cluster's own warnings are not shown: {error}")
+        self.say(f"the warnings of the cluster are not shown: {error}")
 
     def _claim(self, one: Manifest) -> None:
         uid = one["metadata"]["uid"]
@@ -353,8 +360,8 @@ class Follower:
 
 
 def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
-    """Stop threads. A thread may keep waiting for a stream. But no thread may be inside a request when the interpreter
-    ends, because the client's compiled code crashes then."""
+    """Stop threads. A thread may continue to wait for a stream. But a thread that is inside a request when Python ends
+    would crash in the client's compiled code."""
     for thread in threads:
         thread.stop()
     deadline = time.monotonic() + _STOP
@@ -363,16 +370,18 @@ def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
 
 
 def pods_of(cluster: Cluster, name: str, component: str) -> list[Manifest]:
-    """The pods of a part of a run, the oldest first."""
+    """The pods of a part of a run, the oldest pod first."""
     found, _ = cluster.find("Pod", label_selector=f"{selector(name)},{COMPONENT_LABEL}={component}")
     return sorted(found, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
 
 
 def remove_job(cluster: Cluster, name: str, stop_seconds: float) -> bool:
-    """Delete a Job, and wait until it is gone, with all objects that it owns.
+    """Delete a Job with all objects that it owns, and wait until the Job no longer exists.
 
-    :param stop_seconds: the time that its pods have to end
-    :return: False if it still exists some time later
+    :param cluster: the cluster
+    :param name: the Job's name
+    :param stop_seconds: the time in seconds that its pods have to end
+    :return: False if the Job still exists 30 seconds after this time
     """
     job = cluster.read("Job", name)
     if job is None:
@@ -381,7 +390,7 @@ def remove_job(cluster: Cluster, name: str, stop_seconds: float) -> bool:
     deadline = time.monotonic() + stop_seconds + _REMOVAL_SLACK
     while time.monotonic() < deadline:
         found = cluster.read("Job", name)
-        # A later run may create a Job with the same name while this one is being removed.
+        # A later run may create a new Job with the same name.
         if found is None or found["metadata"]["uid"] != job["metadata"]["uid"]:
             return True
         time.sleep(_PAUSE / 2)

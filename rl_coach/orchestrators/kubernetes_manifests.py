@@ -1,8 +1,8 @@
 """Kubernetes manifests of a distributed run: the templates of ``kubernetes_manifests.yaml`` with the run's values.
 
-The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes the Job itself
-``keep_seconds`` after it has ended, also if the machine that started the run no longer exists. All pods satisfy the
-restricted pod security standard. Secrets reach containers as files.
+The trainer's Job owns all other objects: if the Job is deleted, all objects are deleted. The cluster deletes the Job
+``keep_seconds`` after its end, even if the machine that started the run no longer exists. All pods satisfy the
+restricted pod security standard. Containers get secrets as files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ ORDER_FILE = f"{ORDER_DIRECTORY}/order.json"
 PASSWORD_FILE = f"{REDIS_DIRECTORY}/password"
 S3_CREDENTIALS_FILE = f"{S3_DIRECTORY}/credentials"
 DATA_DIRECTORY = "/coach"
-"""The directory of experiments in trainer and workers: the shared volume with ``nfs``, otherwise the pod's own disk."""
+"""The directory of experiments in trainer and workers. With ``nfs`` it is on the shared volume, otherwise on the pod's
+disk."""
 
 REDIS_PORT = 6379
 RUN_ANNOTATION = "coach-rl/run"
@@ -38,7 +39,7 @@ BAD_INPUT, TRAINING_FAILED = 2, 1
 """Exit codes that another attempt would not change."""
 
 MAX_NAME = 40
-"""The most letters of a run's name: StatefulSets and pods append to it, and labels have at most 63."""
+"""The largest length of a run's name. Labels have at most 63 letters, and Kubernetes appends to the names of pods."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class Container:
     """A container of a run.
 
     :param image: the image
-    :param command: the program and its arguments; empty uses the image's
+    :param command: the program and its arguments; empty uses the command of the image
     :param requests: reserved resources by name
     :param limits: limits of resources by name, including GPUs
-    :param pod: the place, labels and variables of its pod; they are added to Coach's
+    :param pod: nodes, labels and variables of the pod, in addition to the labels and variables that Coach sets
     """
 
     image: str
@@ -64,7 +65,7 @@ class Volume:
     """The volume that trainer and workers share.
 
     :param claim: an existing claim; empty creates a claim for the run
-    :param server: host of an NFS export with ``path``; a volume is created for it
+    :param server: host of an NFS export with ``path``; a volume is created for this export
     :param path: the exported path
     :param storage_class: the storage class of the claim; empty binds it to the volume of ``server``
     :param size: the size of the volume
@@ -81,16 +82,16 @@ class Volume:
 class KubernetesRun:
     """Description of a run on Kubernetes.
 
-    :param name: the beginning of the names of all its objects
-    :param namespace: the namespace; if empty, it is chosen when the objects are created
+    :param name: the run's name; the names of all its objects begin with it
+    :param namespace: the namespace; if empty, it is selected when the objects are created
     :param run: the run's id
     :param trainer: the trainer's container
     :param worker: the container of each worker
     :param num_workers: number of workers
     :param redis: the container of Redis; None for an existing Redis
     :param redis_password: the password of Redis; None without a password
-    :param order: the run order as JSON; empty for containers without an order
-    :param s3_credentials: an AWS credentials file; None uses the pods' other credentials
+    :param order: the run order as JSON; empty for containers that read no run order
+    :param s3_credentials: the content of an AWS credentials file; None uses other credentials of the pods
     :param volume: the shared volume; None without a volume
     :param settings: the times, the number of restarts, the service account and the image pull secret
     """
@@ -110,7 +111,7 @@ class KubernetesRun:
 
 
 def manifests(run: KubernetesRun) -> list[Manifest]:
-    """All objects of a run: the owner first, the workers' Job last."""
+    """The manifests of all objects of a run: the trainer's Job first, the workers' Job last."""
     templates, settings = _templates(), run.settings
     values = {
         **vars(settings),
@@ -144,22 +145,22 @@ def manifests(run: KubernetesRun) -> list[Manifest]:
 
 
 def trainer_job(run: KubernetesRun) -> Manifest:
-    """The trainer; it is restarted after failures that another attempt may solve."""
+    """The Job of the trainer. The trainer is restarted after failures that another attempt may solve."""
     return manifests(run)[0]
 
 
 def worker_job(run: KubernetesRun) -> Manifest:
-    """The rollout workers, each with its own index. A failed worker is replaced."""
+    """The Job of the rollout workers. Each worker has an index. A failed worker is replaced."""
     return manifests(run)[-1]
 
 
 def dependents(run: KubernetesRun) -> list[Manifest]:
-    """The objects that trainer and workers need, before either starts."""
+    """The objects that trainer and workers need before they start."""
     return manifests(run)[1:-1]
 
 
 def as_yaml(objects: Sequence[Manifest]) -> str:
-    """Manifests as the documents of a YAML file; texts of several lines are written as such."""
+    """Manifests as a YAML file with several documents. A text with several lines is also written with several lines."""
     import yaml  # installed with the Kubernetes client
 
     class Dumper(yaml.SafeDumper):
@@ -173,9 +174,10 @@ def as_yaml(objects: Sequence[Manifest]) -> str:
 
 
 def owned(manifest: Manifest, owner: Manifest) -> Manifest:
-    """A manifest with an owner: the object is removed with the owner. An object in a namespace cannot own an object
-    outside of namespaces.
+    """Add an owner to a manifest, so that the object is removed with its owner. A PersistentVolume is returned without
+    an owner, because it belongs to no namespace.
 
+    :param manifest: the manifest
     :param owner: the owner as stored in the cluster, with its uid
     """
     if manifest["kind"] == "PersistentVolume":
@@ -192,7 +194,7 @@ def owned(manifest: Manifest, owner: Manifest) -> Manifest:
 
 
 def suspended(job: Manifest) -> Manifest:
-    """A Job that starts no pods yet."""
+    """Change a Job's manifest so that the Job does not start pods yet."""
     return {**job, "spec": {**job["spec"], "suspend": True}}
 
 
@@ -223,7 +225,11 @@ def _templates() -> Manifest:
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template with its values, which themselves are not filled; None for a part that is left out."""
+    """Replace each ``$name`` in a template by its value. None for a part of the template that is left out.
+
+    :param template: texts, lists and dicts
+    :param values: the values by name
+    """
     if isinstance(template, str):
         if re.fullmatch(r"\$\w+", template):
             return values[template[1:]]
@@ -285,7 +291,7 @@ def _container_values(
         "service_account": (run.settings.service_account or None) if component != REDIS else None,
         "node_selector": dict(pod.node_selector) or None,
         "tolerations": [dict(one) for one in pod.tolerations] or None,
-        # Coach's labels win: policies, Services and the search for pods depend on them.
+        # Coach's labels replace equal labels of the user: policies, Services and the search for pods need them.
         "pod_labels": {**pod.labels, **labels},
     }
 

@@ -1,4 +1,4 @@
-"""Distributed runs on Kubernetes: trainer, workers and Redis are created, followed and removed."""
+"""Distributed runs on Kubernetes: create, follow and remove the trainer, the workers and Redis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORKER_LOGS = "workers"
 
 
 class RunTypeParameters:
-    """Containers of one part of a run.
+    """The containers of one part of a run.
 
     :param image: the image
     :param command: the program of the container
@@ -63,16 +63,18 @@ class KubernetesParameters(DeployParameters):
     """Settings of a run on Kubernetes.
 
     :param run_type_params: trainer and workers
-    :param kubeconfig: the kubeconfig; None uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; None uses ``KUBECONFIG``, ``~/.kube/config``, or the account of the pod in which
+        Coach runs
     :param namespace: the namespace; None uses the namespace of the kubeconfig's context
     :param nfs_server: host of an NFS export that trainer and workers share
     :param nfs_path: the exported path
     :param checkpoint_dir: the directory of checkpoints in containers
-    :param memory_backend_parameters: parameters of the memory backend; not used, because the run has its own Redis
+    :param memory_backend_parameters: no effect, because the run has its own Redis
     :param data_store_params: parameters of the data store
-    :param settings: all other settings; ``kubeconfig``, ``namespace`` and NFS above override them if given
-    :param name: the run's name, of a-z, 0-9 and '-'
-    :param order: the run order; None for containers without an order
+    :param settings: all other settings. ``kubeconfig``, ``namespace``, ``nfs_server`` and ``nfs_path`` override these
+        settings if given
+    :param name: the run's name, made of a-z, 0-9 and '-'; empty for a random name
+    :param order: the run order; None for containers that read no run order
     """
 
     def __init__(
@@ -105,11 +107,11 @@ class KubernetesParameters(DeployParameters):
 class Kubernetes(Deploy):
     """Orchestrator of a run on Kubernetes.
 
-    ``setup()`` creates the objects that the processes need, ``deploy()`` starts them, ``follow()`` waits for the end,
-    ``undeploy()`` removes everything.
+    ``setup()`` creates the objects that the processes need, ``deploy()`` starts the processes, ``follow()`` waits for
+    the end, and ``undeploy()`` removes all objects.
 
-    :param params: the run
-    :raises CoachError: no cluster can be reached
+    :param params: the settings of the run
+    :raises CoachError: if no cluster can be reached
     """
 
     def __init__(self, params: KubernetesParameters):
@@ -133,13 +135,14 @@ class Kubernetes(Deploy):
         return self._owner is not None
 
     def setup(self, crd: str | None = None) -> bool:
-        """Create all objects that trainer and workers need. The trainer's Job, which owns the others, starts no pod
-        yet.
+        """Create all objects that trainer and workers need. The trainer's Job, which owns the other objects, does not
+        start a pod yet.
 
-        :param crd: the checkpoint that training starts from, copied into the data store
-        :raises CoachError: a run with this name exists, or the cluster refuses
+        :param crd: the checkpoint that training starts from, which is copied to the data store; None for none
+        :return: True
+        :raises CoachError: if a run with this name exists, or the cluster refuses
         """
-        # First, so that a checkpoint that cannot be copied leaves no objects in the cluster.
+        # Copy the checkpoint first: if this fails, no objects remain in the cluster.
         if crd is not None and self.params.data_store_params is not None:
             from rl_coach.data_stores.data_store_impl import get_data_store
 
@@ -153,9 +156,9 @@ class Kubernetes(Deploy):
                 raise CoachError(self._says_that_it_exists()) from error
             raise
         except (KeyboardInterrupt, SystemExit):
-            self._owner = self._own_job()  # the answer may be missing although the Job was created
+            self._owner = self._own_job()  # the response may be missing although the Job was created
             raise
-        # before the suspended Job starts: its pod needs these objects
+        # create these objects before the suspended Job starts, because its pod needs them
         for manifest in manifests.dependents(self.description):
             self.cluster.create(manifests.owned(manifest, self._owner))
         return True
@@ -163,7 +166,7 @@ class Kubernetes(Deploy):
     def attach(self) -> bool:
         """Connect to an existing run.
 
-        :raises CoachError: the run does not exist
+        :raises CoachError: if the run does not exist
         """
         self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
         if self._owner is None:
@@ -177,7 +180,7 @@ class Kubernetes(Deploy):
     def deploy_trainer(self) -> bool:
         """Start the trainer.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         self.cluster.patch("Job", manifests.owner_name(self.name), {"spec": {"suspend": False}})
         return True
@@ -185,7 +188,7 @@ class Kubernetes(Deploy):
     def deploy_worker(self) -> bool:
         """Start the workers.
 
-        :raises CoachError: the cluster refuses
+        :raises CoachError: if the cluster refuses
         """
         self.cluster.create(manifests.owned(manifests.worker_job(self.description), self._owned_by()))
         return True
@@ -193,7 +196,7 @@ class Kubernetes(Deploy):
     def follow(self) -> Outcome:
         """Show the trainer's log, and problems of pods, until the run ends.
 
-        :raises CoachError: the cluster does not answer any more
+        :raises CoachError: if the cluster does not answer any more
         """
         return Follower(
             self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
@@ -223,25 +226,26 @@ class Kubernetes(Deploy):
     def trainer_logs(self) -> None:
         """Show the trainer's log until the run ends.
 
-        :raises CoachError: the run failed; the message has the reason
-        :raises TrainingError: training failed
+        :raises CoachError: if the run failed; the message has the reason
+        :raises TrainingError: if training failed
         """
         raise_failure(self.follow())
 
     def tail_log(self, pod_name: str, corev1_api: Any = None) -> None:
-        """Show a pod's log until it ends.
+        """Show a pod's log until the pod ends.
 
-        :param corev1_api: unused; Coach 1.0.1 passes its client here
-        :raises CoachError: there is no log
+        :param pod_name: the pod's name
+        :param corev1_api: no effect; Coach 1.0.1 passes its client here
+        :raises CoachError: if there is no log
         """
         for line in self.cluster.log(pod_name, follow=True):
             show(line.partition(" ")[2])
 
     def undeploy(self) -> bool:
-        """Remove the run: the owner, and with it all objects that it owns.
+        """Remove the run: the trainer's Job and all objects that it owns.
 
-        :return: False if objects still exist after the time that pods have to end
-        :raises CoachError: the cluster refuses
+        :return: False if objects still exist 30 seconds after the time that pods have to end
+        :raises CoachError: if the cluster refuses
         """
         is_gone = remove_job(self.cluster, manifests.owner_name(self.name), self.params.settings.stop_seconds)
         volume = self.description.volume
@@ -251,7 +255,7 @@ class Kubernetes(Deploy):
         return is_gone
 
     def removal_command(self) -> str:
-        """The command line that removes the run by hand."""
+        """The command line that removes the run."""
         return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
 
     def _own_job(self) -> Manifest | None:
@@ -271,8 +275,8 @@ class Kubernetes(Deploy):
         if found is not None and found["metadata"].get("deletionTimestamp"):
             return f"the previous run '{self.name}' {place} is still being removed: try again in a minute"
         return (
-            f"a run '{self.name}' {place} already exists: --attach follows it, -e gives this run another name,"
-            f" and '{self.removal_command()}' removes it"
+            f"a run '{self.name}' {place} already exists: --attach follows this run, -e gives the new run another name,"
+            f" and '{self.removal_command()}' removes the existing run"
         )
 
 
@@ -282,8 +286,9 @@ class Kubernetes(Deploy):
 def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
     """The description of a run for its manifests.
 
+    :param params: the settings of the run
     :param namespace: the namespace; empty if it is not known
-    :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
+    :raises CoachError: if trainer or worker is missing, or a file of credentials cannot be read
     """
     settings = params.settings
     parts = params.run_type_params
@@ -321,9 +326,11 @@ def parameters(
 ) -> KubernetesParameters:
     """The parameters of a run that ``coach`` starts.
 
-    :param experiment: the experiment's name; the run's name is made from it
+    :param settings: the settings from the file of ``-dcp``
+    :param experiment: the experiment's name, from which the run's name is made
     :param arguments: flags of ``coach`` that define the graph
-    :param directory: name of the run's directory within the experiment's
+    :param num_workers: number of workers
+    :param directory: name of the run's directory in the experiment's directory
     :param command_line: the command that started the run, for its record
     :param config_path: the absolute path of the ``-dcp`` file on this machine, for the record
     """
@@ -352,12 +359,12 @@ def parameters(
 def run_name(experiment: str) -> str:
     """The name of a run in the cluster, made from its experiment's name."""
     label = re.sub(r"[^a-z0-9]+", "-", f"coach-{experiment}".lower())
-    # Kubernetes refuses names that end with a hyphen, as the shortened name may do.
+    # The shortened name may end with a hyphen, which Kubernetes refuses.
     return label[: manifests.MAX_NAME].strip("-")
 
 
 def place_of_results(params: KubernetesParameters) -> str:
-    """The place of checkpoints and signals, for the user; empty if they are removed with the run."""
+    """The place of checkpoints and signals, as a text for the user; empty if they are removed with the run."""
     settings, order = params.settings, params.order
     if order is None:
         return ""
@@ -392,7 +399,13 @@ def _container(part: RunTypeParameters, gpu_resource: str) -> Container:
 
 
 def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any], gpu_resource: str = "") -> Container:
-    """The container of a pod. :param given: values by the names of ``PodSettings``"""
+    """The container of a pod.
+
+    :param image: the image
+    :param command: the program and its arguments
+    :param given: values by the names of ``PodSettings``
+    :param gpu_resource: name of the GPUs in the cluster
+    """
     requests, limits = _resources(given)
     gpus = given.get("gpus") or 0
     if gpus:
@@ -408,7 +421,7 @@ def _redis(pod: PodSettings) -> Container:
 
 
 def _resources(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """(requests, limits)"""
+    """The reserved resources and the limits of resources, each by name."""
     requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
     limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}
     return requests, limits
@@ -438,12 +451,12 @@ def _credentials(settings: DistributedSettings) -> bytes | None:
 
 
 def dry_run(params: KubernetesParameters) -> str:
-    """The manifests of a run as YAML, without a cluster."""
+    """The manifests of a run as YAML. No cluster is needed."""
     run = describe(params, params.namespace or params.settings.namespace)
     holds = "the password of its Redis" + (" and the credentials of S3" if run.s3_credentials is not None else "")
     header = (
         f"# Run '{run.name}'. The Secrets below contain {holds}.\n"
-        f"# Objects created by hand have no owner: remove them by their label, {manifests.INSTANCE_LABEL}={run.name}\n"
+        f"# Objects made from this file have no owner: remove them by label {manifests.INSTANCE_LABEL}={run.name}\n"
     )
     return header + manifests.as_yaml(manifests.manifests(run))
 
@@ -453,11 +466,12 @@ def run(
 ) -> None:
     """Run on a cluster until the end, and remove the run.
 
-    :param keeps: do not remove the run; the cluster removes it later
-    :param attaches: follow an existing run, which continues if this is interrupted
-    :param worker_logs: a directory for the workers' logs
-    :raises CoachError: the cluster refuses, or the run cannot start
-    :raises TrainingError: training failed
+    :param params: the settings of the run
+    :param keeps: True does not remove the run; the cluster removes the run later
+    :param attaches: True follows an existing run, which continues if this process is interrupted
+    :param worker_logs: a directory for the workers' logs; None does not write these logs
+    :raises CoachError: if the cluster refuses, or the run cannot start
+    :raises TrainingError: if training failed
     """
     orchestrator = Kubernetes(params)
     # This process has nothing to save: the trainer in the cluster saves when its pod is removed.
@@ -481,7 +495,7 @@ def _start_and_follow(orchestrator: Kubernetes, keeps: bool, worker_logs: str | 
         say(f"run '{orchestrator.name}' in namespace '{orchestrator.cluster.namespace}' of {orchestrator.cluster.host}")
         return orchestrator.follow()
     finally:
-        # Also after an error or a signal: objects in the cluster do not end with this process.
+        # Do this also after an error or a signal: objects in the cluster do not end with this process.
         if orchestrator.is_set_up:
             _end(orchestrator, keeps, worker_logs)
 
@@ -497,7 +511,7 @@ def _attach(orchestrator: Kubernetes) -> Outcome:
 
 
 def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None:
-    """Write the workers' logs, and remove the run. A failure here does not change the result of the run."""
+    """Write the workers' logs, and remove the run. A failure of this function does not change the result of the run."""
     try:
         if worker_logs is not None:
             files = orchestrator.worker_logs(worker_logs)
@@ -525,14 +539,15 @@ def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
 
 
 def terminate(number: int, frame: Any) -> NoReturn:
-    """Handle SIGTERM, and SIGHUP of a terminal that closes: the exception lets the cleanup run."""
+    """Handle SIGTERM and SIGHUP: raise ``SystemExit``, so that the run is removed before the process ends."""
     sys.exit(128 + number)
 
 
 def raise_failure(outcome: Outcome) -> None:
-    """
-    :raises TrainingError: the trainer reports that training failed
-    :raises CoachError: the run failed for another reason
+    """Raise an error if a run has failed.
+
+    :raises TrainingError: if the trainer reports that training failed
+    :raises CoachError: if the run failed for another reason
     """
     if not outcome.message:
         return
@@ -547,5 +562,5 @@ def say(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print a line of the trainer."""
+    """Print a line from the trainer's log."""
     print(text, flush=True)

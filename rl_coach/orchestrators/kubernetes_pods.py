@@ -1,4 +1,4 @@
-"""Reads a pod's status: why it does not start, and how it ended."""
+"""Reads from a pod's status why the pod does not start, and how it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 class Trouble:
     """The reason why a pod does not run.
 
-    :param reason: Kubernetes' name of the reason, such as ``ErrImagePull``
+    :param reason: the reason's name in Kubernetes, such as ``ErrImagePull``
     :param message: the details in one line
     """
 
@@ -36,10 +36,10 @@ class Trouble:
 
 @dataclass(frozen=True)
 class End:
-    """End of a pod's container.
+    """The end of a pod's container.
 
-    :param exit_code: exit code of its process; None if there is none, for example because it was evicted
-    :param reason: Kubernetes' name of the reason, such as ``OOMKilled``
+    :param exit_code: the exit code of the container's process; None without an exit code, such as for an evicted pod
+    :param reason: the reason's name in Kubernetes, such as ``OOMKilled``
     """
 
     exit_code: int | None
@@ -51,7 +51,7 @@ class End:
 
 
 def component(pod: Manifest) -> str:
-    """The part of the run that a pod belongs to."""
+    """The part of the run that a pod belongs to, such as ``trainer`` or ``worker``."""
     return pod["metadata"].get("labels", {}).get(COMPONENT_LABEL, "")
 
 
@@ -60,7 +60,7 @@ def trouble(pod: Manifest) -> Trouble | None:
     if has_ended(pod):
         return None
     for condition in pod.get("status", {}).get("conditions") or []:
-        # A pod that no node has room for has no container yet, so this is checked before the containers.
+        # Check this before the containers: if no node has room for a pod, the pod has no container yet.
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return Trouble(condition.get("reason", "Unschedulable"), _line(condition.get("message")))
     for status in _container_statuses(pod):
@@ -81,7 +81,7 @@ def has_ended(pod: Manifest) -> bool:
 
 
 def end(pod: Manifest) -> End | None:
-    """The failure of a pod; None if it did not fail."""
+    """The end of a pod that has failed; None if the pod has not failed."""
     status = pod.get("status", {})
     if status.get("phase") != "Failed":
         return None
@@ -91,7 +91,7 @@ def end(pod: Manifest) -> End | None:
             reason = terminated.get("reason", "")
             # "Error" says nothing that the exit code does not say.
             return End(terminated.get("exitCode"), "" if reason == "Error" else reason)
-    # An evicted pod may have no status of its container. Its own reason is all that is left.
+    # An evicted pod may have no status of its container. Then only the pod's own reason is known.
     return End(None, status.get("reason", ""))
 
 
@@ -102,7 +102,7 @@ def termination_message(pod: Manifest) -> str:
 
 
 def condition(job: Manifest, name: str) -> Manifest | None:
-    """A condition of a Job if it is true, otherwise None."""
+    """A condition of a Job; None if the condition is not true. :param name: the condition, such as ``Failed``"""
     conditions = job.get("status", {}).get("conditions") or []
     return next((one for one in conditions if one["type"] == name and one["status"] == "True"), None)
 

@@ -1,8 +1,9 @@
-"""A run of a sweep as a Job on a cluster: it is created, followed and removed, and its last status is written here.
+"""A run of a sweep (a trial) as a Job on a cluster: create, follow and remove the Job, and write its last status to
+this machine.
 
 ``python -m rl_coach.orchestrators.kubernetes_trial --settings FILE --directory DIR -- FLAGS`` is the process on this
 machine. The Job runs ``coach FLAGS`` in the trainer's image, without workers and Redis. Its pod copies ``status.json``
-to the container's termination message, which the cluster keeps with the pod.
+to the container's termination message, which the cluster stores with the pod.
 """
 
 from __future__ import annotations
@@ -38,29 +39,31 @@ _DIGITS = 8
 
 
 def check(settings: DistributedSettings) -> None:
-    """
-    :raises CoachError: the Jobs of a sweep do not support the settings
+    """Check the settings of a cluster for a sweep.
+
+    :raises CoachError: if the Jobs of a sweep do not support the settings
     """
     if settings.data_store != "redis":
         raise CoachError(
-            f"data_store = {settings.data_store} does not work with several runs on a cluster, which keeps only their "
-            "scores: leave it out, and send the signals of the runs to a service with --track"
+            f"data_store = {settings.data_store} does not work with several runs on a cluster, because only the scores "
+            "of the runs are kept: remove data_store, and send the signals of the runs to a service with --track"
         )
 
 
 def name_of(directory: pathlib.Path) -> str:
     """The name of a trial in the cluster: the name of its directory, and a digest of the whole path."""
     words = re.sub(r"[^a-z0-9]+", "-", f"coach-{directory.name}".lower())
-    # A restarted sweep must find its Jobs again, so the name follows from the directory alone. The digest separates
-    # directories of equal names.
+    # A restarted sweep must find its Jobs again, so the name depends only on the directory. The digest is different for
+    # two directories with the same name.
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:_DIGITS]
     return f"{words[: manifests.MAX_NAME - _DIGITS - 1].strip('-')}-{digest}"
 
 
 def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]) -> KubernetesRun:
-    """The description of a trial for its manifests.
+    """The description of a trial, from which its manifests are made.
 
-    :param directory: the absolute path of its directory on this machine
+    :param settings: the settings from the file of ``-dcp``
+    :param directory: the absolute path of the trial's directory on this machine
     :param flags: flags of ``coach``
     """
     pod = settings.trainer
@@ -80,9 +83,9 @@ def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequ
 
 
 class Trial:
-    """A trial on a cluster.
+    """A trial on a cluster. The parameters are the same as in ``describe``.
 
-    :raises CoachError: no cluster can be reached
+    :raises CoachError: if no cluster can be reached
     """
 
     def __init__(self, settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]):
@@ -95,12 +98,13 @@ class Trial:
         return manifests.owner_name(self.description.name)
 
     def run(self) -> None:
-        """Create the Job, or use the existing Job, follow it to its end, and remove it.
+        """Create the Job, follow it to its end, and remove it. If the Job exists already, follow the existing Job.
 
-        If the cluster does not answer any more, the Job stays, and a later process with the same directory uses it.
+        If the cluster does not respond any more, the Job stays in the cluster. A later process with the same directory
+        can follow this Job.
 
-        :raises CoachError: the cluster refuses, or the run failed because of its input
-        :raises TrainingError: training failed
+        :raises CoachError: if the cluster refuses, or the run failed because of its input
+        :raises TrainingError: if training failed
         """
         try:
             self._create()
@@ -134,13 +138,13 @@ class Trial:
         except ClusterError as error:
             if error.status != CONFLICT:
                 raise
-            # The Job outlives this machine: an earlier process has created it, and this one continues to follow it.
+            # An earlier process has created the Job and has ended. This process follows the same Job.
             owner = self._job_that_is_there()
-            say(f"took up job '{self._job}' in namespace '{self.cluster.namespace}'")
+            say(f"following the existing job '{self._job}' in namespace '{self.cluster.namespace}'")
         for manifest in manifests.dependents(self.description):
-            # it may be there because an earlier process has created it, and was stopped before the next line
+            # an earlier process may have created the object already
             self._create_unless_there(manifests.owned(manifest, owner))
-        # Only now: the pod needs the objects above, and these needed the Job as their owner.
+        # Start the Job last: its pod needs the objects above, and these objects need the Job as their owner.
         self.cluster.patch("Job", self._job, {"spec": {"suspend": False}})
 
     def _job_that_is_there(self) -> Manifest:
@@ -158,12 +162,12 @@ class Trial:
 
     def _last_status(self) -> dict[str, Any]:
         """The last status that a pod of the trial wrote; empty without a status."""
-        # A restarted trial has several pods. The newest one that wrote a status has the last word.
+        # A restarted trial has several pods. Use the newest pod that has written a status.
         found = pods_of(self.cluster, self.description.name, manifests.TRAINER)
         messages = [message for pod in found if (message := pods.termination_message(pod))]
         try:
             status = json.loads(messages[-1]) if messages else {}
-        except json.JSONDecodeError:  # some clusters put the end of the log there
+        except json.JSONDecodeError:  # some clusters write the end of the log to the termination message
             return {}
         return status if isinstance(status, dict) else {}
 
@@ -177,12 +181,12 @@ class Trial:
 
 
 def _ended(outcome: Outcome) -> dict[str, Any]:
-    """The end of a run according to the cluster, also if the run itself could not report it."""
+    """The state of a run that has ended, from the cluster. It is known even if the run could not write its status."""
     return {"state": FAILED, "error": outcome.message} if outcome.message else {"state": FINISHED}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a trial. :return: the exit code, as ``coach`` returns it"""
+    """Run a trial. :return: the exit code; see ``rl_coach.coach.main``"""
     parser = argparse.ArgumentParser(prog=f"python -m {PROGRAM}", description=__doc__)
     parser.add_argument("--settings", required=True, metavar="FILE", help="the file of -dcp")
     parser.add_argument("--directory", required=True, type=pathlib.Path, help="the trial's directory on this machine")

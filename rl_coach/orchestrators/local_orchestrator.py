@@ -29,26 +29,26 @@ from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_TO_SAVE = 600.0
-"""A trainer with a large memory, or with an upload of its checkpoint, needs this long."""
+"""The longest time for the trainer to save. A large memory, or the upload of a checkpoint, takes long."""
 _SECONDS_FOR_THE_TRAINER = 10.0
-"""The time for the trainer to end if it need not save."""
+"""The longest time for the trainer to end without saving."""
 _SECONDS_FOR_WORKERS = 5.0
 _SECONDS_TO_HEAR = 1.0
 _SECONDS_TO_FOLLOW = 20.0
-"""If a worker ends because the run is over, but the trainer runs longer than this time after it, the worker is
-restarted."""
+"""A worker that has ended without an error is restarted if the trainer still runs after this time."""
 WORKER_LOGS = "workers"
 """The directory of the workers' outputs, in the experiment directory."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Workers act with small networks: threads of several workers would only compete for the same cores."""
+"""Environment variables for workers with one thread. Workers act with small networks, and several threads in each
+worker would compete for the same cores."""
 
 
 class LocalOrchestrator:
-    """Starts the processes of a run on this machine, restarts dead processes, and ends all processes at its own
-    end.
+    """Runs a distributed run on this machine: starts its processes, restarts processes that die, and ends all processes
+    at the end.
 
-    :param order: the run's order; without the address of Redis if the run starts its own Redis
-    :param keeps_logs: keep the workers' output in the experiment's directory
+    :param order: the settings of the run; without the address of Redis if the run starts its own Redis
+    :param keeps_logs: True writes the workers' output to the experiment's directory
     :param host: the address that the run's own Redis listens on
     """
 
@@ -77,18 +77,18 @@ class LocalOrchestrator:
                 code = self._watch()
             finally:
                 self._end()
-        # print it last, so that the user does not read of this process's own signals to the trainer after it
+        # print the error last, after the messages about the end of the trainer
         if self._trouble:
             screen.error(self._trouble, crash=False)
         return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        # Only set flags: an exception here could interrupt the start of a process, which would then never be ended.
+        # Only set flags: an exception here could interrupt the start of a process. This process would never be ended.
         now = time.monotonic()
         if self._asked is None:
             self._asked, self._asked_at = number, now
-        # A closed terminal sends SIGHUP several times, and `timeout` sends its signal to the process and to its group.
-        # Neither is a second request.
+        # A closed terminal sends SIGHUP several times, and `timeout` sends its signal twice (to the process and to its
+        # group). These signals are not a second request.
         elif signal.SIGHUP not in (number, self._asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
             self._is_in_haste = True
 
@@ -101,7 +101,7 @@ class LocalOrchestrator:
             )
         self._connection = Connection(order.redis_url, order.password())
         self._cleanup.callback(self._connection.close)
-        # Before any process starts: a wrong address then gives one error and not one from each process.
+        # Check before any process starts: a wrong address then causes one error, and not an error in each process.
         self._connection.check(order.limits.connect_seconds)
         file = self._directory / "order.json"
         order.write(file)
@@ -123,7 +123,7 @@ class LocalOrchestrator:
         assert self._trainer is not None
         while self._asked is None:
             code = self._trainer.code
-            # Only a trainer that a signal killed (code below 0) is restarted; any other code is its own decision.
+            # Restart the trainer only if a signal has killed it (code below 0).
             if code is not None and (code >= 0 or not self._starts_again(self._trainer)):
                 return code if code >= 0 else FAILED
             for worker in self._workers:
@@ -143,17 +143,22 @@ class LocalOrchestrator:
         :return: an exit code if the run must end; None to continue
         """
         code = worker.code
-        # At the end of a run, the workers end some seconds before the trainer.
+        # At the end of a run, the workers may end some seconds before the trainer.
         if code is None or (code == DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
-        # Wrong settings are wrong at every start.
+        # A restart cannot help if the settings are wrong.
         if code == BAD_INPUT or not self._starts_again(worker, f"{worker.name}."):
             self._trouble = f"{worker.name} ended: {worker.last_words()}"
             return code if code > 0 else FAILED
         return None
 
     def _starts_again(self, process: WatchedProcess, senders: str = "") -> bool:
-        """Restart a process. :param senders: prefix of the process's sender names; empty for the trainer"""
+        """Restart a process.
+
+        :param process: the process
+        :param senders: the prefix of the sender's name in the process's chunks; empty for the trainer
+        :return: False if the process has failed too often
+        """
         assert self._connection is not None
         stored = stored_by_sender(self._connection, self._order.run)
         if stored is not None:
@@ -184,17 +189,17 @@ class LocalOrchestrator:
         self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
 
     def _end(self) -> None:
-        # The trainer first, while Redis and the workers still run: it saves, and sends the workers the end of the run.
+        # End the trainer first, while Redis and the workers still run, because the trainer saves and ends the workers.
         if self._trainer is not None:
             self._let_trainer_end(signal.SIGTERM)
         self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
-        # One deadline for all workers, because they end side by side.
+        # One deadline for all workers, because all workers end at the same time.
         deadline = time.monotonic() + _SECONDS_FOR_WORKERS
         for worker in self._workers:
             worker.wait(deadline - time.monotonic())
-        if self._redis is not None:  # last, because workers wait for answers from it until they end
+        if self._redis is not None:  # end Redis last, because workers need it until they end
             self._redis.stop()
         if self._keeps_logs:
             self._keep_logs()

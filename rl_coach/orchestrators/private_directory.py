@@ -1,4 +1,5 @@
-"""Temporary directories of distributed runs, for passwords: only their user can read them, and they are removed."""
+"""Temporary directories for the passwords of distributed runs. Only the user who runs Coach can read the
+directories."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _PREFIX = "coach-distributed-"
 
 @contextlib.contextmanager
 def private_directory() -> Iterator[pathlib.Path]:
-    """A directory that is removed after the ``with`` block. A killed process leaves its directory; the next process
-    that needs a directory removes it."""
+    """A context with a temporary directory, which is removed at its end. If a process was killed, its directory remains
+    until a later process calls this function."""
     _remove_those_of_the_dead()
     directory = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock(directory)
@@ -37,10 +38,10 @@ def write_secret(path: pathlib.Path, text: str) -> None:
 
 def _remove_those_of_the_dead() -> None:
     for directory in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # Several directories of one process: ``lock`` succeeds for a directory that the same process has locked.
+        # Skip directories of this process: ``lock`` would succeed for a directory that the same process has locked.
         if holds(directory) or not _is_ours(directory):
             continue
-        with contextlib.suppress(CoachError):  # its process is running
+        with contextlib.suppress(CoachError):  # raised if the directory's process is running
             lock(directory)
         if holds(directory):
             shutil.rmtree(directory, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""A distributed run on a Ray cluster: the workers are actors, which Ray places on its nodes and restarts elsewhere when
-a node is lost. The trainer runs where the command runs, and keeps its terminal and its directory."""
+"""A distributed run on a Ray cluster. The workers are actors of Ray. If a node is lost, Ray restarts its actors on
+other nodes. The trainer runs on the machine of the command."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _FOR_EVER = -1
 
 
 class RayOrchestrator(LocalOrchestrator):
-    """Orchestrator with workers as actors of a Ray cluster. All else is the same as on one machine.
+    """Orchestrator with workers on the nodes of a Ray cluster. Trainer and Redis run on this machine, as in
+    ``LocalOrchestrator``.
 
-    :param order: the run's order; without the address of Redis if the run starts its own Redis, which then listens on
-        this node's address in the cluster
+    :param order: the settings of the run; without the address of Redis if the run starts its own Redis. This Redis
+        listens on this node's address in the cluster
     :param settings: the cluster's address, the resources of trainer and workers, and the time to wait for them
-    :param keeps_logs: keep the workers' output in the experiment's directory
-    :raises CoachError: Ray is not installed, no cluster answers, or the cluster has no room
+    :param keeps_logs: True writes the workers' output to the experiment's directory
+    :raises CoachError: if Ray is not installed, no cluster responds, or the cluster has not enough free resources
     """
 
     def __init__(self, order: RunOrder, settings: DistributedSettings, keeps_logs: bool = False):
@@ -58,13 +59,13 @@ class RayOrchestrator(LocalOrchestrator):
             self._actors: list[_ActorProcess] = []
             undo.callback(self._let_actors_leave)
             self._trainer_environment = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
-            # the constructor has succeeded: from here on, the end of the run does this
+            # the constructor has succeeded, so the cleanup runs at the end of the run
             self._cleanup.push(undo.pop_all())
 
     def _connect(self) -> None:
         address = self._settings.ray_address
         try:
-            if address != "auto":  # Ray itself would try for minutes
+            if address != "auto":  # check the address first: Ray would try to connect for minutes
                 host, _, port = address.rpartition(":")
                 socket.create_connection((host, int(port)), _SECONDS_FOR_AN_ANSWER).close()
             self._ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
@@ -75,15 +76,15 @@ class RayOrchestrator(LocalOrchestrator):
             ) from error
 
     def _reserve(self, num_workers: int) -> Any:
-        """A placement group with room for all workers."""
+        """Reserve the resources of all workers. :return: the placement group of Ray"""
         bundle = self._bundle
-        # On different nodes if possible: the loss of a node then takes few workers.
+        # Use different nodes if possible, so that the loss of a node stops few workers.
         group = self._ray.util.placement_group([bundle] * num_workers, strategy="SPREAD")
         self._wait_for(group.ready(), f"the workers ({num_workers}, of {_in_words(bundle)} each)")
         return group
 
     def _reserve_for_trainer(self) -> list[Any]:
-        """Reserve the resources of [trainer] on this node by an actor. :return: the numbers of the GPUs"""
+        """Reserve the resources of [trainer] on this node, with an actor. :return: the numbers of the GPUs"""
         bundle = _resources(self._settings.trainer, default_cpus=0)
         if not bundle:
             return []
@@ -114,8 +115,8 @@ class RayOrchestrator(LocalOrchestrator):
     def _worker(self, name: str, order: pathlib.Path) -> WatchedProcess:
         run = RunOrder.read(order)
         place = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._room, len(self._workers))
-        # With retries, Ray sends calls that a lost actor has not answered to the restarted actor. Otherwise `look`
-        # would raise an error after each loss of a node.
+        # If an actor is lost before it responds to a call, Ray repeats the call with the restarted actor. Without
+        # retries, `look` would raise an error after each loss of a node.
         actor = self._ray.remote(_Worker).options(
             name=f"coach-{run.run}-{name}", scheduling_strategy=place, max_restarts=_FOR_EVER,
             max_task_retries=_FOR_EVER, **_options(self._bundle),
@@ -134,10 +135,12 @@ class RayOrchestrator(LocalOrchestrator):
 class _ActorProcess(WatchedProcess):
     """The process of a worker, which an actor starts on a node of the cluster.
 
-    Requests to the actor are asynchronous. While its node is lost there is no answer, until Ray has restarted the actor
+    Requests to the actor are asynchronous. If its node is lost, there is no response until Ray has restarted the actor
     on another node.
 
+    :param name: the worker's name
     :param make_actor: makes the actor, which starts the process at once
+    :param ray: the module ``ray``
     """
 
     def __init__(self, name: str, make_actor: Callable[[], Any], ray: Any):
@@ -164,7 +167,7 @@ class _ActorProcess(WatchedProcess):
     def _look(self) -> None:
         if self._question is None:
             self._question = self._actor.look.remote()
-        # the question stays open while the node of the actor is lost; nothing here may wait for it
+        # Do not wait for the response, because a lost node does not respond.
         if not self._ray.wait([self._question], timeout=0)[0]:
             return
         question, self._question = self._question, None
@@ -204,18 +207,19 @@ class _ActorProcess(WatchedProcess):
 
 
 class _Worker:
-    """The actor: it runs the process of a worker on the node that Ray has chosen. The process ends with the actor.
+    """The actor: runs the process of a worker on the node that Ray has selected. The process ends with the actor.
 
-    If Ray restarts the actor on another node, it calls the constructor there, which starts the process.
+    If Ray restarts the actor on another node, Ray calls the constructor there, which starts the process again.
 
-    :param order: the run's order
-    :param password: the password of Redis
+    :param name: the worker's name
+    :param order: the settings of the run
+    :param password: the password of Redis; None without a password
     :param directory: the working directory, if it exists on this node
     :param python_path: value of PYTHONPATH
     """
 
     def __init__(self, name: str, order: RunOrder, password: str | None, directory: str, python_path: str):
-        # A restarted actor is the same actor for Ray. Only this id shows that its constructor has run again.
+        # Ray treats a restarted actor as the same actor. Only this id shows that the constructor has run again.
         self._life = uuid.uuid4().hex
         self._cleanup = contextlib.ExitStack()
         place = self._cleanup.enter_context(private_directory())
@@ -223,7 +227,7 @@ class _Worker:
             os.chdir(directory)
         if password is not None:
             write_secret(place / "password", password)
-            # The file of the order is on the trainer's node. This node gets its own copy.
+            # The files with the password and the order are on the trainer's node. This node gets copies.
             order = dataclasses.replace(order, redis_password_file=str(place / "password"))
         order.write(place / "order.json")
         command = [sys.executable, "-m", ROLLOUT_PROGRAM, "--order", str(place / "order.json"), "--name", name]
@@ -235,7 +239,11 @@ class _Worker:
         self._process.start()
 
     def look(self) -> tuple[str, str, int | None]:
-        """(the id of this start of the actor, the address of its node, the exit code)"""
+        """The state of the process.
+
+        :return: the id of this start of the actor, the address of its node, and the exit code of the process (None
+            while it runs)
+        """
         import ray
 
         return self._life, ray.util.get_node_ip_address(), self._process.code

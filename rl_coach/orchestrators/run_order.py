@@ -1,7 +1,7 @@
-"""The order of a distributed run: one JSON file that the trainer and all workers read.
+"""The run order: one JSON file with the settings of a distributed run, which the trainer and all workers read.
 
-``python -m rl_coach.training_worker --order FILE`` and ``python -m rl_coach.rollout_worker --order FILE --name NAME``
-are the only programs that an orchestrator starts, on any machine.
+An orchestrator starts only two programs: ``python -m rl_coach.training_worker --order FILE`` and
+``python -m rl_coach.rollout_worker --order FILE --name NAME``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ DATA_STORES = (REDIS, NFS, S3)
 class DataStoreOrder:
     """The data store of the trainer's policies.
 
-    :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all processes see) or ``'s3'``
-    :param settings: parameters of that kind of store by name: ``checkpoint_dir`` for nfs; ``end_point``,
-        ``bucket_name``, ``creds_file``, ``prefix``, ``expt_dir`` and ``checkpoint_dir`` for s3
+    :param kind: ``'redis'`` (the Redis of the run), ``'nfs'`` (a directory that all processes share) or ``'s3'``
+    :param settings: parameters of the store by name: ``checkpoint_dir`` for nfs; ``end_point``, ``bucket_name``,
+        ``creds_file``, ``prefix``, ``expt_dir`` and ``checkpoint_dir`` for s3; empty for redis
     """
 
     kind: str = REDIS
@@ -37,16 +37,17 @@ class DataStoreOrder:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a distributed run.
+    """Limits of a distributed run. All times are in seconds.
 
-    :param window: the largest number of a worker's unacknowledged chunks; None is 4, or 1 if workers wait for the
-        newest policy (SYNC)
-    :param chunk_rows: the largest number of transitions in a chunk; None decides by their size. Workers × window ×
-        chunk_rows limits the data in Redis, and the age of the policies that the trainer learns from.
+    :param window: the largest number of chunks that a worker has sent and the trainer has not acknowledged. None for 1
+        if workers wait for each new policy (SYNC), and for 4 otherwise
+    :param chunk_rows: the largest number of transitions in a chunk; None for a number that suits the size of the
+        observations. Workers × window × chunk_rows is the largest number of transitions in Redis. It also limits the
+        age of the policies that the trainer learns from
     :param chunk_seconds: time after which a chunk is sent even if it is not full
     :param publish_seconds: the shortest time between two policies (ASYNC)
     :param report_seconds: time between two reports of a worker; a report expires after ten times this time
-    :param connect_seconds: time for the first answer of Redis
+    :param connect_seconds: the longest time to wait for Redis at the start
     :param silence_seconds: time without Redis, or without any change in Redis, after which a worker or trainer gives up
     """
 
@@ -61,16 +62,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class RunOrder:
-    """Order of one distributed run, for trainer and workers.
+    """The settings of a distributed run, for trainer and workers.
 
-    :param run: the run's id, in every key and every message
+    :param run: the run's id, which is part of each key in Redis and of each message
     :param arguments: the flags of ``coach`` that define the graph: preset, level, ``-cp``, framework, seed, checkpoints
     :param redis_url: ``redis://``, ``rediss://`` or ``unix://``, without a password
     :param redis_password_file: a file that contains only the password; None without a password
     :param num_workers: number of rollout workers that are started
     :param experiment_path: the trainer's experiment directory
     :param data_store: the store of policies
-    :param resume: the trainer continues the run in ``experiment_path``
+    :param resume: True if the trainer continues the run in ``experiment_path``
     :param limits: limits of sizes and times
     :param command_line: the command that started the run, for its record
     :param config_path: the file of ``-dcp``, for the record
@@ -81,7 +82,7 @@ class RunOrder:
     redis_url: str
     num_workers: int
     experiment_path: str
-    # A file, not the password: an order is readable in a ConfigMap and in error messages.
+    # A file, not the password itself: an order can be read in a ConfigMap and in error messages.
     redis_password_file: str | None = None
     data_store: DataStoreOrder = DataStoreOrder()
     resume: bool = False
@@ -90,7 +91,7 @@ class RunOrder:
     config_path: str | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the order to a file; a reader sees the whole file or none."""
+        """Write the order to a file. The file is replaced atomically, so that no program reads an incomplete file."""
         files.write_text(pathlib.Path(path), self.as_json(), synced=False)
 
     def as_json(self) -> str:
@@ -99,9 +100,9 @@ class RunOrder:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> RunOrder:
-        """The order in a file.
+        """Read an order from its file.
 
-        :raises CoachError: the file cannot be read, or is not an order
+        :raises CoachError: if the file cannot be read, or is not an order
         """
         try:
             plain = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -118,19 +119,19 @@ class RunOrder:
     def password(self) -> str | None:
         """The password of Redis; None without a password.
 
-        :raises CoachError: the password file cannot be read
+        :raises CoachError: if the password file cannot be read
         """
         if self.redis_password_file is None:
             return None
         try:
-            # Editors end a file with a new line. Spaces may be a part of the password.
+            # Remove only the new line that editors write at the end. Spaces may be a part of the password.
             return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
             raise CoachError(f"cannot read the password in '{self.redis_password_file}': {error.strerror}") from error
 
 
 def new_run_id() -> str:
-    """A new random id of a run."""
+    """A new random id for a run."""
     return uuid.uuid4().hex[:12]
 
 
@@ -138,4 +139,5 @@ _PACKAGE = __name__.partition(".")[0]
 TRAINING_PROGRAM, ROLLOUT_PROGRAM = f"{_PACKAGE}.training_worker", f"{_PACKAGE}.rollout_worker"
 """The modules that run as programs: ``python -m MODULE --order FILE``."""
 ORPHANED = signal.SIGUSR1
-"""The signal for the death of the orchestrator. It may come several times; a second SIGTERM would exit at once."""
+"""The signal that a process gets when its orchestrator dies. It is not SIGTERM, because a process may get the signal
+several times, and a second SIGTERM would end the process without a checkpoint."""

@@ -1,8 +1,9 @@
-"""The process that computes the compiled loops of several seeds in one program, from inside and from outside.
+"""The process that computes the compiled loops of several seeds in one program, and the class that starts this process.
 
-Each seed also has its own process with a display, a CSV, evaluations and checkpoints. This process plans the calls of
-its loop and records their results (``LoopOfSeeds``). A call computes all seeds at once, when all have asked for it. If
-some seeds are behind, such as after a stop of some runs, only these continue until all seeds are level.
+Each seed also has its own process, with a display, a CSV, evaluations and checkpoints. The seed's process requests
+the calls of its loop and records their results (``LoopOfSeeds``). A call computes all seeds at once, after all seeds
+have requested it. If some seeds have made fewer steps, for example because their runs were stopped, only these seeds
+continue until all seeds have made the same number of steps.
 """
 
 from __future__ import annotations
@@ -26,25 +27,24 @@ from rl_coach.utilities.stop_signals import held_back
 
 LOG_FILE = "program.log"
 _SECONDS_BETWEEN_LOOKS = 0.001
-"""The pause while a call is computed and a seed waits for its record. A blocking wait would delay the next call, which
-other seeds request meanwhile."""
+"""The pause while a call is computed and a seed waits for its results. A longer wait would delay the next call."""
 
 
 class SeedsServer:
     """Answers the requests of the seeds until all seeds have ended.
 
-    :param listening: the socket that seeds connect to
-    :param parent: the connection to the parent; it sends the names of seeds that have ended
-    :param names: names of the seeds, in the order of their rows
+    :param listening: the socket that the seeds' processes connect to
+    :param parent: the connection to the parent process, which sends the names of seeds that have ended
+    :param names: names of the seeds, in the order of their rows in the program's arrays
     :param program: the program of all seeds: a ``JaxCompiledSeeds``
     """
 
     def __init__(self, listening: socket.socket, parent: Connection, names: Sequence[str], program: Any):
         self._listening, self._parent, self._program = listening, parent, program
         self._names, self._awaited = list(names), set(names)
-        self._unnamed: list[Connection] = []  # seeds that have connected and have not sent their name
+        self._unnamed: list[Connection] = []  # seeds that have connected and have not sent their names
         self._rows: dict[Connection, int] = {}
-        # a seed may request its next call before others have requested this one
+        # a seed may request several calls before the other seeds have requested the first of these calls
         self._asked: dict[Connection, deque[tuple]] = {}
         self._agreed: list[Connection] = []  # the seeds of the next call
         self._calls: dict[Connection, deque[Any]] = {}  # calls with records that are not read yet
@@ -59,7 +59,7 @@ class SeedsServer:
         }
 
     def serve(self) -> None:
-        """Answer until all seeds, or the process that started this one, have ended."""
+        """Answer requests until all seeds have ended, or the parent process has ended."""
         while self._awaited or self._rows:
             sources: list[Any] = [self._listening, self._parent, *self._unnamed, *self._rows]
             is_computing = any(self._calls[seed] for seed in self._reading)
@@ -82,13 +82,13 @@ class SeedsServer:
             (name,) = seed.recv()
         except (EOFError, ConnectionError):
             seed.close()
-            return  # it has ended already; the parent reports that
+            return  # the seed's process has ended already; the parent reports its end
         self._awaited.discard(name)
         self._rows[seed] = self._names.index(name)
         self._asked[seed], self._calls[seed] = deque(), deque()
 
     def _hear_parent(self) -> bool:
-        """:return: False if the parent has ended"""
+        """Read a message of the parent. :return: False if the parent has ended"""
         try:
             self._awaited.discard(self._parent.recv())
         except EOFError:
@@ -116,18 +116,20 @@ class SeedsServer:
         seed.close()
 
     def _done(self, row: int, what: str, *values: Any) -> Any:
-        """:return: the answer, or an error that the seed raises"""
+        """Carry out a request of a seed. :return: the result, or an error that the seed's process raises"""
         try:
             return self._of_one_seed[what](row, *values)
         except ValueError as error:
             return error
 
     def _may_go_on(self) -> bool:
-        """True if all seeds have asked: the seeds of the next call, or before their agreement all seeds."""
+        """True if all seeds of the next call have requested it. Before these seeds are chosen, all seeds must have made
+        a request."""
         return bool(self._rows) and all(self._asked[seed] for seed in self._agreed or self._rows)
 
     def _agree(self) -> None:
-        """Choose the seeds that are furthest behind, and their number of steps: up to the place of the next seed."""
+        """Choose the seeds of the next call, and its number of steps. These are the seeds with the fewest steps so far.
+        The call ends at the latest where these seeds have as many steps as another seed."""
         asked = {seed: messages[0] for seed, messages in self._asked.items()}
         places = sorted({place for _, _, place in asked.values()})
         self._agreed = [seed for seed, (_, _, place) in asked.items() if place == places[0]]
@@ -139,8 +141,8 @@ class SeedsServer:
             self._reply(seed, steps)
 
     def _run(self) -> None:
-        """Make the call that seeds have agreed on. Their plans are usually equal, because their schedules are. If
-        schedules count episodes, plans may differ: then there is a call for each plan."""
+        """Make the call of the chosen seeds. Their plans are usually equal, because their schedules are equal. If
+        schedules count episodes, plans may differ. Then there is a call for each plan."""
         asked = {seed: self._asked[seed].popleft() for seed in self._agreed}
         for seed, (_, _, variables) in asked.items():
             if variables is not None:
@@ -156,7 +158,7 @@ class SeedsServer:
 
     def _answer_readers(self) -> None:
         for seed in list(self._reading):
-            # only the oldest call; a call that is not made yet waits for other seeds
+            # send the results of the oldest call, if it is computed
             if self._calls[seed] and self._calls[seed][0].is_ready:
                 self._reading.remove(seed)
                 self._reply(seed, self._calls[seed].popleft().of(self._rows[seed]))
@@ -175,11 +177,11 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 class SeedsProcess:
-    """The process from outside: a context manager that starts it, and ends it at the latest when the context is left.
+    """A context that starts the process for several seeds, and ends the process at its end.
 
     :param directory: the experiment directory, for the output of the process
-    :param command: the command of ``coach`` for the process
-    :param flags: flags of ``coach`` that build the graph of any seed
+    :param command: the command of ``coach`` that runs ``SeedsServer``
+    :param flags: flags of ``coach`` that build the graph of a seed
     :param names: the names of the seeds
     :ivar address: the value of ``--seeds_program`` for the seeds' processes
     """
@@ -207,7 +209,7 @@ class SeedsProcess:
         return self
 
     def has_ended(self, name: str) -> None:
-        """Report a seed that has ended, or that is not started."""
+        """Report a seed that has ended or will not start."""
         self._tell(name)
 
     def _tell(self, message: Any) -> None:

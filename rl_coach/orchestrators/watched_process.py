@@ -1,4 +1,4 @@
-"""Processes of a distributed run that are watched and restarted after their death."""
+"""Processes of a distributed run that are restarted if they die."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from rl_coach.logger import screen
 from rl_coach.utilities.stop_signals import held_back
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
-"""Exit codes."""
+"""Exit codes of the trainer and of the workers."""
 MOST_RESTARTS = 5
-"""A process that fails more often than this, without a stored step in between, is not restarted."""
+"""The limit of restarts of a process. The count begins again when the trainer has stored a step of the process."""
 
 
 def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None:
-    """A function for a new process: it lets the system send the process a signal when its parent dies. None if the
-    system does not support that. The signal is sent once for each thread of the parent."""
+    """A function that a new process must call to get a signal when its parent dies. The system sends the signal once
+    for each thread of the parent.
+
+    :param number: the signal
+    :return: the function; None if the system does not support such signals
+    """
     if not sys.platform.startswith("linux"):
         return None
-    # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
+    # Find ``prctl`` before the fork: between fork and exec, only calls that need no locks are safe.
     set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
 
     def end_with_parent() -> None:
@@ -39,7 +43,7 @@ def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None
 class WatchedProcess(abc.ABC):
     """A process of the run that can be restarted.
 
-    :param name: its name in messages
+    :param name: the name of the process in messages
     """
 
     def __init__(self, name: str):
@@ -67,11 +71,11 @@ class WatchedProcess(abc.ABC):
 
     @abc.abstractmethod
     def wait(self, seconds: float) -> None:
-        """Wait for its end, and kill the process after the given seconds."""
+        """Wait for the end of the process. If it has not ended after the given seconds, kill the process."""
 
     @abc.abstractmethod
     def log(self) -> str:
-        """The output of the process so far; empty if the output is shown."""
+        """The output of the process so far; empty if the output goes to the screen."""
 
     def last_words(self) -> str:
         """The last line of the output."""
@@ -79,23 +83,24 @@ class WatchedProcess(abc.ABC):
         return next((line.strip() for line in lines if line.strip()), "").removeprefix("coach: ")
 
     def is_gone_for(self, seconds: float) -> bool:
-        """True if so many seconds have passed since the first call of this method after the end."""
+        """True if ``seconds`` have passed since the first call of this method. Call the method only after the end of
+        the process."""
         now = time.monotonic()
         if self._gone_at is None:
             self._gone_at = now
         return now - self._gone_at >= seconds
 
     def note_stored(self, stored: Mapping[str, int]) -> None:
-        """Reset the count of failures if steps were stored since the last call. Failures count without a stored step in
-        between, not per minute: a simulator may need long until it fails.
+        """Reset the count of failures if the trainer has stored new steps of the process. The count does not depend on
+        time, because a simulator may run for long before it fails.
 
-        :param stored: steps in the trainer's memory, by sender; for a worker, only its own steps
+        :param stored: number of steps that the trainer has stored, by sender; for a worker, only its own steps
         """
         if stored != self._stored:
             self._stored, self._failures = dict(stored), 0
 
     def starts_again(self) -> bool:
-        """Restart the process, and print a line. :return: False if it has failed too often"""
+        """Restart the process, and print a warning. :return: False if the process has failed too often"""
         how = _way_of_ending(self.code or 0)
         if self.code == FAILED:
             how += f" ({self.last_words()})"
@@ -114,11 +119,12 @@ class WatchedProcess(abc.ABC):
 class LocalProcess(WatchedProcess):
     """A process on this machine.
 
+    :param name: the name of the process in messages
     :param command: the command line
-    :param log: the file for its output; None shows the output
+    :param log: the file for the output; None sends the output to the screen
     :param environment: additional environment variables
-    :param death_signal: the signal to it when this process dies
-    :param holds_back: it handles signals by ``stop_signals``; they are blocked until then
+    :param death_signal: the signal that the process gets when its parent dies
+    :param holds_back: True if the process handles signals with ``stop_signals``; signals are blocked until it does
     """
 
     def __init__(
@@ -142,12 +148,13 @@ class LocalProcess(WatchedProcess):
             if self._log is None:
                 self._open(None)
                 return
-            # Appended: the log keeps the output from before a restart.
+            # Append to the log, so that the log keeps the output from before a restart.
             with open(self._log, "ab") as log:
                 self._open(log)
 
     def _open(self, output: object) -> None:
-        # in its own session it gets no Ctrl-C: the orchestrator receives the signals and ends all processes in order
+        # In a separate session the process gets no Ctrl-C: the orchestrator gets the signal and ends all processes in
+        # order.
         self.process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,  # type: ignore[call-overload]
             start_new_session=True, preexec_fn=self._before_start,
@@ -176,8 +183,8 @@ class LocalProcess(WatchedProcess):
 
 def _way_of_ending(code: int) -> str:
     if code == DONE:
-        return "ended, though its trainer goes on"
+        return "ended, although its trainer continues"
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    names = {128 + one: one.name for one in signal.Signals}  # a process that handles the signal exits so, as in shells
+    names = {128 + one: one.name for one in signal.Signals}  # exit codes of processes that handle a signal
     return f"was ended by {names[code]}" if code in names else f"ended with exit code {code}"

@@ -1,4 +1,4 @@
-"""The messages between asynchronous workers and their parent process, over a pipe."""
+"""The messages between workers that share weights and their parent process, through a pipe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from rl_coach.runs.progress import Status
 
 
-# Each message calls its own method of the receiver: mypy finds a receiver that lacks one. A chain of isinstance would
+# Each message calls a method of its receiver, so mypy finds a receiver that lacks a method. A chain of isinstance would
 # ignore an unknown message.
 class Supervisor(Protocol):
     """The methods of the parent process that messages call."""
@@ -30,11 +30,11 @@ class Supervisor(Protocol):
 
 @dataclass(frozen=True)
 class Built:
-    """Message of a worker: its graph has been created.
+    """Message from a worker: its graph has been created.
 
-    :param num_bytes: the memory that its shared networks need
-    :param filters: the states of its filters, by the agent's attribute
-    :param minutes: wall-clock time of its run so far, including the time before a resume
+    :param num_bytes: the memory in bytes that the shared networks need
+    :param filters: the states of the agent's filters, by the agent's attribute
+    :param minutes: minutes of the run so far, including the time before a resume
     """
 
     num_bytes: int
@@ -47,7 +47,8 @@ class Built:
 
 @dataclass(frozen=True)
 class Attached:
-    """The worker shares its networks; the first worker's are in the shared memory."""
+    """Message from a worker: it uses the shared networks. If it is the first worker, the shared memory contains its
+    weights."""
 
     def deliver(self, supervisor: Supervisor, worker: int) -> None:
         supervisor.is_attached(worker)
@@ -55,7 +56,7 @@ class Attached:
 
 @dataclass(frozen=True)
 class Line:
-    """A line for the screen; see ``ScreenLogger.print_forwarded``."""
+    """Message from a worker: a line for the screen; see ``ScreenLogger.print_forwarded``."""
 
     text: str
     style: str | None
@@ -67,10 +68,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """The state of a worker.
+    """Message from a worker: its progress.
 
-    :param rewards: the newest training episode's total reward and the mean of the last ones; None before the first
-    :param evaluation: the last evaluation's mean reward and the best; None before the first
+    :param status: the worker's status
+    :param rewards: the total reward of the newest training episode, and the mean of the newest episodes; None before
+        the end of the first episode
+    :param evaluation: the mean reward of the last evaluation, and of the best evaluation; None before the first
     """
 
     status: Status
@@ -83,9 +86,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics that a worker's filters have gathered since the last message, to the parent and to other workers.
+    """Message from a worker to the parent and to the other workers: new statistics of the worker's filters.
 
-    :param filters: the statistics by the agent's attribute
+    :param filters: the statistics since the last message, by the agent's attribute
     """
 
     filters: dict[str, Any]
@@ -99,9 +102,10 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Ended:
-    """Message of a worker: it has finished its work, or was stopped.
+    """Message from a worker: it has finished its work, or was stopped.
 
-    :param reason: the reason for all workers to stop, such as a reward that is reached; None without a reason
+    :param reason: the reason why all workers must stop, such as a target reward that was reached; None if the other
+        workers continue
     """
 
     reason: str | None = None
@@ -112,10 +116,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Failed:
-    """Message of a worker: it cannot continue.
+    """Message from a worker: it cannot continue.
 
     :param reason: the reason, in one line
-    :param is_input_bad: the user's settings are wrong
+    :param is_input_bad: True if the user's settings are wrong
     """
 
     reason: str
@@ -140,8 +144,8 @@ class Attach:
     """Message to a worker: the shared memory is ready.
 
     :param path: the path of its file
-    :param filters: the state of the first worker's filters, by the agent's attribute
-    :param minutes: wall-clock time of the run so far
+    :param filters: the states of the first worker's filters, by the agent's attribute
+    :param minutes: minutes of the run so far
     """
 
     path: str
@@ -156,7 +160,7 @@ class Attach:
 class Stop:
     """Message to a worker: end after this step.
 
-    :param has_finished: the run has reached its goal; otherwise the user stops it
+    :param has_finished: True if the run has reached its goal or has failed; False if the user stops the run
     """
 
     has_finished: bool

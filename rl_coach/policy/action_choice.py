@@ -1,6 +1,7 @@
 """Choice of an action from the outputs of a trained network, without exploration.
 
-Needs only NumPy: an agent names the class that fits it, and its deployed policy chooses with this class.
+An agent selects one of the classes, and its exported policy chooses actions with this class. The module needs only
+NumPy.
 """
 
 from __future__ import annotations
@@ -14,24 +15,25 @@ from rl_coach.policy.drawing import of_each_part, sample_action
 from rl_coach.utils import CoachError
 
 Outputs = list[np.ndarray]
-"""Outputs of a network, [B, ...] each."""
+"""The outputs of a network, each [B, ...]."""
 Masks = Union[np.ndarray, None]
-"""[B, A] of 0 and 1, the discrete actions that may be chosen; None allows all."""
+"""[B, A], 1 for allowed and 0 for forbidden discrete actions; None allows all actions."""
 
 
 class ActionChoice:
-    """Chooses actions for a batch of rows. Subclasses are dataclasses; the fields (numbers, arrays) are settings."""
+    """Base class of the ways to choose actions. A subclass is a dataclass; its fields are numbers or arrays."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
-        """An action for each row.
+        """Choose an action for each row of a batch.
 
-        :param outputs: the network's outputs that the agent named, each [B, ...]
-        :param masks: [B, A] of 0 and 1, the discrete actions that may be chosen; None allows all
-        :param rng: generator of the random draws
-        :param deterministic: True takes the best action, or the middle of the distribution; False draws
-        :return: [B] numbers of discrete actions, or [B, D] continuous ones
+        :param outputs: the outputs in ``PolicyDescription.outputs``, each [B, ...]
+        :param masks: [B, A], 1 for allowed and 0 for forbidden discrete actions; None allows all actions
+        :param rng: the random generator
+        :param deterministic: True chooses the best action, or the middle of the distribution; False draws an action at
+            random
+        :return: [B] numbers of discrete actions, or [B, D] continuous actions
         """
-        raise NotImplementedError(f"{type(self).__name__} does not choose")
+        raise NotImplementedError(f"{type(self).__name__} must define choose")
 
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments that create an equal object."""
@@ -40,8 +42,8 @@ class ActionChoice:
 
 @dataclass(frozen=True)
 class GreedyChoice(ActionChoice):
-    """The discrete action with the highest value [B, A]; the first one, if several are equal. Probabilities
-    [B, K, M] of K parts give a choice for each part.
+    """Chooses the discrete action with the highest value [B, A]; if several values are equal, the first action. If
+    actions have K parts, the values are probabilities [B, K, M], and each part is chosen separately.
 
     :param epsilon: the share of uniformly drawn actions if the choice is not deterministic
     """
@@ -56,7 +58,7 @@ class GreedyChoice(ActionChoice):
             return best
         rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
         if rows.size and in_parts:
-            # beyond the choices of a part, probabilities are 0 and masks forbid the actions
+            # a part with fewer than M choices has probabilities of 0 there, or masks that forbid these choices
             possible = np.ones(values[rows].shape) if masks is not None else (values[rows] > 0).astype(np.float64)
             best[rows] = of_each_part(lambda one, mask: sampled_actions(one, mask, rng), possible, _rows(masks, rows))
         elif rows.size:
@@ -66,7 +68,7 @@ class GreedyChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class VotingChoice(GreedyChoice):
-    """The discrete action that most heads give the highest value. Each head gives values [B, A]."""
+    """Chooses the discrete action that has the highest value in most heads. Each head computes values [B, A]."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([votes(np.stack(outputs, axis=1), masks)], masks, rng, deterministic)
@@ -74,7 +76,7 @@ class VotingChoice(GreedyChoice):
 
 @dataclass(frozen=True)
 class EnsembleMeanChoice(GreedyChoice):
-    """The discrete action with the highest mean value over all heads. Each head gives values [B, A]."""
+    """Chooses the discrete action with the highest mean value over all heads. Each head computes values [B, A]."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([np.mean(outputs, axis=0)], masks, rng, deterministic)
@@ -82,10 +84,10 @@ class EnsembleMeanChoice(GreedyChoice):
 
 @dataclass(frozen=True)
 class SoftmaxChoice(ActionChoice):
-    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one if the
-    choice is deterministic.
+    """Draws a discrete action with probabilities proportional to exp(value / temperature). A deterministic choice is
+    the action with the highest value.
 
-    :param temperature: near 0 the draw is greedy, a large temperature makes it uniform
+    :param temperature: near 0, the choice is greedy; a large temperature makes all actions equally likely
     """
 
     temperature: float
@@ -101,8 +103,8 @@ class SoftmaxChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class CategoricalChoice(ActionChoice):
-    """A discrete action drawn with the network's probabilities [B, A]; the most probable one if the choice is
-    deterministic. Probabilities [B, K, M] of K parts give a choice for each part."""
+    """Draws a discrete action with the network's probabilities [B, A]. A deterministic choice is the most probable
+    action. If actions have K parts, the probabilities are [B, K, M], and each part is chosen separately."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (probabilities,) = outputs
@@ -113,7 +115,8 @@ class CategoricalChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class GaussianChoice(ActionChoice):
-    """The network's mean [B, D]; a draw with its standard deviation [B, D] if the choice is not deterministic."""
+    """Draws an action from the normal distribution with the network's mean and standard deviation, each [B, D]. A
+    deterministic choice is the mean."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         mean, deviation = outputs
@@ -122,7 +125,7 @@ class GaussianChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class DeterministicChoice(ActionChoice):
-    """The network's action [B, D], whether the choice is deterministic or not."""
+    """Returns the network's action [B, D]. ``deterministic`` has no effect."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return outputs[0]
@@ -130,8 +133,9 @@ class DeterministicChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class SquashedGaussianChoice(ActionChoice):
-    """centre + radius tanh(u). If the choice is deterministic, u is the network's mean [B, D]; otherwise u is drawn
-    around the mean with the network's log deviation [B, D] (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
+    """The action centre + radius tanh(u) of soft actor-critic. If the choice is deterministic, u is the network's mean
+    [B, D]. Otherwise u is drawn from the normal distribution with this mean and the network's logarithm of the standard
+    deviation [B, D] (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
 
     :param centre: [D], the middle of the action space
     :param radius: [D], half its width
@@ -161,11 +165,11 @@ CHOICES: dict[str, type[ActionChoice]] = {
 
 @dataclass(frozen=True)
 class PolicyDescription:
-    """Names the network that acts, and defines the choice of actions.
+    """Describes how an agent acts: the network, and the choice of actions from its outputs.
 
     :param network: the network's name in the agent
-    :param outputs: the outputs that the choice needs, in order
-    :param choice: computes an action from them
+    :param outputs: the names of the outputs that ``choice`` needs, in order
+    :param choice: computes actions from these outputs
     """
 
     network: str
@@ -174,9 +178,12 @@ class PolicyDescription:
 
 
 def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
-    """[B], the allowed action with the highest value in each row [B, A]; the first one, if several are equal.
+    """The allowed action with the highest value in each row; if several values are equal, the first action.
 
-    :raises CoachError: a mask allows no action
+    :param values: [B, A]
+    :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
+    :return: [B] numbers of actions
+    :raises CoachError: if a mask allows no action
     """
     if masks is None:
         return values.argmax(axis=1)
@@ -187,9 +194,12 @@ def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
 
 
 def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
-    """[B, A], how many of the heads [B, K, A] prefer each action; a head divides its vote among its best actions.
+    """The votes for each action. Each head has one vote for its best action. If several actions are equally good, they
+    share this vote.
 
-    :param masks: [B, A] of 0 and 1, the actions that may be preferred; None allows all
+    :param heads: [B, K, A], the values of K heads
+    :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
+    :return: [B, A] votes
     """
     if masks is not None:
         heads = np.where(np.asarray(masks, dtype=bool)[:, None, :], heads, -np.inf)
@@ -198,9 +208,13 @@ def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
 
 
 def sampled_actions(weights: np.ndarray, masks: Masks, rng: np.random.Generator) -> np.ndarray:
-    """[B], an allowed action drawn with probabilities proportional to each row's weights [B, A].
+    """Draw an allowed action for each row, with probabilities proportional to the row's weights.
 
-    :raises CoachError: a mask allows no action
+    :param weights: [B, A], not negative
+    :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
+    :param rng: the random generator
+    :return: [B] numbers of actions
+    :raises CoachError: if a mask allows no action
     """
     try:
         return np.array([sample_action(row, rng, _rows(masks, i))[0] for i, row in enumerate(weights)])

@@ -1,4 +1,4 @@
-"""Export of trained policies and networks for use without Coach's training code."""
+"""Export of trained policies and networks for programs that only act."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _DISTRIBUTIONS = ("numpy", "onnx", "keras")
 def checkpoint_files(
     levels: list[Any], about: dict[str, Any], with_networks: bool
 ) -> tuple[dict[str, bytes], list[str]]:
-    """Files of a checkpoint for deployment: a policy for each agent that can describe its policy, and all networks as
-    ONNX models if requested.
+    """The files of a checkpoint for deployment: a policy for each agent with a ``policy_description``, and all networks
+    as ONNX models if requested.
 
     :param levels: a graph's level managers
-    :param about: the run's description of itself, as plain values
-    :param with_networks: write ``onnx/<level>/<agent>/<network>/model.onnx``
+    :param about: facts about the run, as plain values
+    :param with_networks: True adds the networks as ``onnx/<level>/<agent>/<network>/model.onnx``
     :return: the files by their path within the checkpoint, and a reason for each agent that has no policy
     """
     agents = list(_agents(levels))
@@ -70,8 +70,10 @@ def checkpoint_files(
 
 
 def newest_model(files: dict[str, bytes]) -> bytes | None:
-    """The network of ``checkpoint_files`` that Coach 1.0.1 wrote as ``checkpoint/model.onnx``: the first agent's first
-    network, which is its only one in most algorithms; None if no networks were requested.
+    """The ONNX model that Coach 1.0.1 wrote as ``checkpoint/model.onnx``: the first network of the first agent.
+
+    :param files: the result of ``checkpoint_files``
+    :return: the model; None if no networks were requested
     """
     return next((data for path, data in files.items() if path.startswith(f"{ONNX_DIRECTORY}/")), None)
 
@@ -94,10 +96,11 @@ def _network_files(folder: str, agent: Any, about: dict[str, Any]) -> dict[str, 
 
 
 def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
-    """The files of an agent's policy by name; None if the agent does not define how it acts.
+    """The files of an agent's policy by name; None if the agent has no ``policy_description``.
 
-    :param about: origin of the policy, as plain values
-    :raises CoachError: a filter or a space cannot be described as data
+    :param agent: the agent
+    :param about: facts about the run, as plain values
+    :raises CoachError: if a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, about)
     return None if found is None else policy_files.as_files(*found)
@@ -113,10 +116,11 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
 
 
 def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
-    """The present policy of an agent, ready to act in this process.
+    """The present policy of an agent, for use in this process.
 
-    :param about: origin of the policy, as plain values
-    :raises CoachError: the agent does not define how it acts, or a filter or a space cannot be described as data
+    :param agent: the agent
+    :param about: facts about the run, as plain values
+    :raises CoachError: if the agent has no ``policy_description``, or a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, _facts("main_level", agent, about))
     if found is None:
@@ -125,15 +129,20 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
 
 
 def own_policy(document: dict[str, Any], model: bytes) -> Policy:
-    """A policy from this program's own description, which may therefore name filters of any module."""
+    """Make a policy from a description that this process has made, so that filters of all its modules are allowed.
+
+    :param document: content of ``policy.json``
+    :param model: the serialised ONNX model
+    """
     described = [*document["filters"]["input"], *document["filters"]["pre_network"], *document["filters"]["output"]]
     modules = {one["class"].partition(":")[0] for one in described}  # they are imported already
     return Policy(document, model, DescriptionReader(modules))
 
 
 def override_beyond_description(agent: Any) -> str | None:
-    """The override, ``Class.method``, that may make an agent act otherwise than its exported policy; None without
-    such an override. An exported policy includes a user's filters, but no overridden methods of the filter chain."""
+    """The user's override (``Class.method``) that an exported policy would not call, so that its actions could differ
+    from the agent's actions; None without such an override. An exported policy includes a user's filters, but no
+    overridden methods of the filter chain."""
     if (override := agent.acts_otherwise) is not None or not hasattr(agent, "exploration_policy"):
         return override
     chains = (agent.input_filter, agent.pre_network_filter, agent.output_filter)
@@ -174,7 +183,7 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
 
 
 def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] | None:
-    """The head that the actions are chosen from, as plain values; None if there are several heads."""
+    """A description of the head that actions are chosen from; None if there are several heads."""
     parameters = agent.ap.network_wrappers[description.network]
     heads = parameters.heads_parameters
     places = {int(name.split("_")[1]) for name in description.outputs}
@@ -187,16 +196,17 @@ def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] |
 
 
 def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_graph: bool = False) -> pathlib.Path:
-    """Write the policy of an experiment or a checkpoint into its own folder, with a README that explains its use.
+    """Write the policy of an experiment or a checkpoint into a new folder, with a README that explains its use.
 
-    The folder is either complete or does not exist: it is first written under another name.
+    The folder is first written under another name. After an error there is no incomplete folder.
 
-    :param path: as for ``Policy.load``
-    :param directory: must not exist, or be empty
-    :param agent: name of the agent, if there are several
-    :param as_frozen_graph: write the network alone, as TensorFlow's frozen graph with the names of Coach 1.0.1
+    :param path: see ``Policy.load``
+    :param directory: the path of the new folder; an empty folder may exist
+    :param agent: name of the agent, if there are several agents
+    :param as_frozen_graph: True writes only the network, as TensorFlow's frozen graph with the names of Coach 1.0.1
     :return: the folder
-    :raises CoachError: there is no policy, it is damaged or has no frozen graph, or the folder cannot be written
+    :raises CoachError: if there is no policy, the policy is damaged or has no frozen graph, or the folder cannot be
+        written
     """
     source = find_policy(path, agent)
     document, model = policy_files.read(source)
@@ -220,10 +230,12 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
 
 
 def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib.Path:
-    """Write the present policy of an agent into a folder, as ``export`` does.
+    """Write the present policy of an agent into a new folder, as ``export`` does.
 
-    :param about: origin of the policy, as plain values
-    :raises CoachError: as ``export``; or the agent does not define how it acts
+    :param agent: the agent
+    :param about: facts about the run, as plain values
+    :param directory: the path of the new folder
+    :raises CoachError: as in ``export``, or if the agent has no ``policy_description``
     """
     found = policy_of(agent, _facts("main_level", agent, about))
     if found is None:
@@ -254,7 +266,7 @@ def versions(framework: str) -> dict[str, str]:
 
 
 def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
-    """The agents that have networks, those within composite agents included, each with its level's name."""
+    """All agents with networks, also the agents in a composite agent. Each agent comes with its level's name."""
     for level in levels:
         waiting = [level.agent]
         while waiting:
@@ -265,7 +277,7 @@ def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _metadata(agent: Any, about: dict[str, Any]) -> dict[str, str]:
-    """Metadata that an ONNX model holds about itself; texts only."""
+    """The metadata of an ONNX model, as texts by name."""
     spaces = agent.environment_spaces
     facts = {
         **about,
@@ -293,16 +305,16 @@ policy = Policy.load("{name}")  # this folder
 action = policy.act(observation)
 ```
 
-`policy.reset()` belongs at the start of each episode. Needs no training framework, but Coach itself, NumPy and ONNX
-Runtime: from Coach's repository, or with a wheel in the place of the dot,
+Call `policy.reset()` at the start of each episode. The policy needs Coach, NumPy and ONNX Runtime, but no training
+framework. Run this in Coach's repository, or replace the dot by the path of a wheel:
 
 ```bash
 pip install --no-deps .
 pip install numpy onnxruntime
 ```
 
-Not `pip install rl_coach`: that is Intel's release, which cannot read this. `model.onnx` is the network alone, for any
-ONNX runtime; `policy.json` and `arrays.npz` hold the filters and how the network's outputs become an action.
+Not `pip install rl_coach`: this installs Intel's release, which cannot read the policy. `model.onnx` contains only the
+network, for any ONNX runtime. `policy.json` and `arrays.npz` describe the filters and the choice of an action.
 
 {chr(10).join(lines)}
 """

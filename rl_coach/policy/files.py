@@ -1,10 +1,11 @@
-"""Folder of a trained policy: three files that need only NumPy and ONNX Runtime.
+"""The folder of a trained policy. Only NumPy and ONNX Runtime are needed to read its three files:
 
 - ``policy.json``: the observations, the filters, and the choice of actions from the network's outputs, as plain data;
 - ``arrays.npz``: the arrays in this data, such as running statistics;
 - ``model.onnx``: the network that acts, with its weights.
 
-``policy.json`` has the format's version and the SHA-256 of each part, its own included; ``read`` refuses damaged files.
+``policy.json`` also contains the format's version and the SHA-256 of each file and of its own data. ``read`` raises an
+error if a file is damaged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LONGEST_TEXT = 400
 def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
     """The files of a policy's folder, by name.
 
-    :param document: nested dicts and lists with string keys; leaves are arrays, numbers, strings, booleans and None
+    :param document: nested dicts and lists with string keys; values are arrays, numbers, strings, booleans and None
     :param model: the serialised ONNX model
     """
     body, arrays = plain_data.separate(document, numbered=True, fold_constants=True)
@@ -48,9 +49,10 @@ def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """The document and the model of a policy's folder, once every byte has been checked.
+    """Read and check the files of a policy's folder.
 
-    :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
+    :return: the document and the serialised ONNX model; see ``as_files``
+    :raises CoachError: if a file is missing, truncated or changed, or was written by a newer version
     """
     place = pathlib.Path(folder)
     content = _parsed(place / POLICY_FILE)
@@ -58,7 +60,7 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
         files.check_file(place / name, _expected(place, content, name), "policy", POLICY_FILE)
     try:
         with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
-            # Coach compresses no array, and a compressed one may be far larger than its file
+            # Coach does not compress arrays, and a compressed array may be far larger than its file
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in arrays.zip.infolist()):
                 raise ValueError(f"{ARRAYS_FILE} is compressed")
             return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
@@ -67,7 +69,7 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def on_one_line(text: str) -> str:
-    """A text of a damaged file, shortened to one line for a message. It may have any length."""
+    """Shorten a text to one line for a message, because the text of a damaged file may have any length."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[: _LONGEST_TEXT - 1]}…"
 

@@ -1,4 +1,4 @@
-"""The tensor names of Coach 1.0.1 for the network of a policy, and the files of its frozen graph."""
+"""Export of a policy's network as a frozen graph of TensorFlow, with the tensor names of Coach 1.0.1."""
 
 from __future__ import annotations
 
@@ -18,24 +18,27 @@ _HEADS = {
     "QHead": ("q_values_head", {"q": ["output/BiasAdd"]}),
     "SACPolicyHead": ("sac_policy_head", {"mean": ["policy", "policy_mean"]}),
 }
-"""The name scope that Coach 1.0.1 gave a head, and the names within it of what the head computes.
+"""The name scope of each head in Coach 1.0.1, and the names of the head's outputs within this scope.
 
-In Coach 1.0.1, a continuous policy's mean was ``policy_mean``; programs for DeepRacer call it ``policy``.
+The mean of a continuous policy has two names: ``policy_mean`` as in Coach 1.0.1, and ``policy`` for programs for
+DeepRacer.
 """
 
 _SUPPORTED = "DQN (also double, dueling), policy gradients, actor-critic, PPO, clipped PPO and soft actor-critic"
 
 
 def tensor_names(document: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """The names of the inputs' placeholders by observation, and the names of the output, as in Coach 1.0.1.
+    """The tensor names of a policy's network in Coach 1.0.1.
 
     :param document: content of ``policy.json``
-    :raises CoachError: Coach 1.0.1 has no names for the agent's network, or an earlier version wrote the policy
+    :return: the names of the input tensors by observation, and all names of the output tensor
+    :raises CoachError: if Coach 1.0.1 has no names for the agent's network, or an earlier version wrote the policy
     """
     network, about = document["network"], document["about"]
     if "head" not in network:
         raise CoachError(
-            "the policy does not name its network, an earlier version wrote it: train on to write it again"
+            "an earlier version wrote this policy, so the type of its network is unknown: continue the training to "
+            "write the policy again"
         )
     head = network["head"]
     if head is None or head["class"] not in _HEADS or network["recurrent"]:
@@ -58,16 +61,17 @@ def scope_of(document: dict[str, Any]) -> str:
 
 
 def acting_output(document: dict[str, Any]) -> str:
-    """The output of the policy's ``model.onnx`` that acts: values, probabilities or a mean."""
+    """The name of the output in ``model.onnx`` that actions are chosen from: values, probabilities or a mean."""
     return str(next(iter(document["network"]["outputs"])))
 
 
 def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
-    """The frozen graph and a README that names its tensors, by file name.
+    """The frozen graph and a README with the names of its tensors, by file name.
 
     :param document: content of ``policy.json``
     :param model: the serialised ONNX model
-    :raises CoachError: the agent's network has no names in Coach 1.0.1, or an operation that is not converted
+    :raises CoachError: if Coach 1.0.1 has no names for the agent's network, or the network has an operation that cannot
+        be converted
     """
     inputs, outputs = tensor_names(document)
     from rl_coach.architectures.tensorflow_components.frozen_graph import frozen_graph  # needs TensorFlow
@@ -86,5 +90,6 @@ def _readme(document: dict[str, Any], inputs: dict[str, str], outputs: list[str]
 
 {chr(10).join(fed + given)}
 
-All outputs that are listed are the same. The graph has no filters: its inputs are what those of the training give.
+All listed outputs have the same values. The graph contains no filters: its inputs are observations that the filters of
+the training have already changed.
 """

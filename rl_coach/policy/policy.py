@@ -1,6 +1,6 @@
-"""A trained policy, ready to act: a raw observation in, the environment's action out.
+"""A trained policy, which returns an action for an observation of the environment.
 
-Needs NumPy and ONNX Runtime; no training framework, no environment::
+It needs only NumPy and ONNX Runtime, no training framework and no environment::
 
     from rl_coach.policy import Policy
 
@@ -46,18 +46,19 @@ Observation = Union[np.ndarray, Mapping[str, Any], Any]
 
 
 class Policy:
-    """Trained policy that filters observations as the agent did and converts the network's outputs to an action.
+    """A trained policy: filters observations as the agent did, computes the network, and chooses an action.
 
-    Running statistics come from the training and no longer change. ``reset`` clears the state of the episode
-    (stacked frames, the state of a recurrent network). ``load`` creates it. Do not share it between threads.
+    Create a policy with ``Policy.load``. Call ``reset`` before each episode: it clears stacked frames and the state of
+    a recurrent network. Running statistics of filters come from the training and do not change. Do not share a policy
+    between threads.
 
     :param document: content of ``policy.json``
     :param model: the serialised ONNX model
     :param reader: builds filters and spaces
     :param num_threads: threads for one prediction
-    :param seed: seed of the random draws; None for any
+    :param seed: seed of random actions; None for a different seed each time
 
-    :ivar about: origin of the policy: preset, versions, agent, steps trained
+    :ivar about: origin of the policy: preset, versions, agent, steps of training
     :ivar action_space: the environment's action space
     """
 
@@ -96,15 +97,17 @@ class Policy:
         num_threads: int = 1,
         seed: int | None = None,
     ) -> Policy:
-        """The policy of an exported folder, a checkpoint, or an experiment.
+        """Load the policy of an exported folder, a checkpoint, or an experiment.
 
         :param path: a folder that ``coach export`` wrote, a checkpoint, a directory of checkpoints, or an experiment.
-            Of several checkpoints, the newest one is used; ``DIR/best`` uses the best one
-        :param agent: name of the agent, ``level.agent``, if there are several
-        :param allow_filters_from: names of your own modules that define the policy's filters; loading imports them
+            If there are several checkpoints, the newest checkpoint is used; ``DIR/best`` uses the best checkpoint
+        :param agent: name of the agent, ``level.agent``, if there are several agents
+        :param allow_filters_from: names of your own modules that define the policy's filters; these modules are
+            imported
         :param num_threads: threads for one prediction; 1 is best for small networks
-        :param seed: seed of the random draws; None for any
-        :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
+        :param seed: seed of random actions; None for a different seed each time
+        :raises CoachError: if there is no policy, or the policy is damaged, was written by a newer version, or needs a
+            filter from a module that is not allowed
         """
         folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
@@ -142,9 +145,9 @@ class Policy:
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 
     def _act_on_zeros(self) -> None:
-        """Act once, so that parts that do not fit each other are an error when the policy is loaded.
+        """Act once with an observation near 0, so that a policy with parts that do not fit fails while it is loaded.
 
-        :raises CoachError: the network cannot be computed; another error comes from the part that does not fit
+        :raises CoachError: if the network cannot be computed; filters and spaces may raise other errors
         """
         state = {name: _nearest_to_zero(self._spaces[name]) for name in self._inputs}
         state = self._input_filters[0].filter_trained(
@@ -157,7 +160,7 @@ class Policy:
         except Exception as error:  # as in _build_network
             raise CoachError(f"{policy_files.MODEL_FILE} does not fit {policy_files.POLICY_FILE}: {error}") from error
         space = self._agent_action_space
-        # with a mask, the choice also fails if the network has more or fewer values than there are actions
+        # with a mask, the choice also fails if the network has more or fewer values than actions
         masks = None if (masked := mask_space_of(space)) is None else np.ones((1, *masked.shape))
         for deterministic in (True, False):
             for action in self._choice.choose(outputs, masks, self._rng, deterministic):
@@ -165,15 +168,15 @@ class Policy:
 
     @property
     def observation_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each observation that the policy needs, by name; ``()`` for a number that becomes one-hot."""
+        """The shape of each observation that the policy needs, by name; ``()`` for a single number."""
         return dict(self._shapes)
 
     def unmet_by(self, state_space: StateSpace, action_space: ActionSpace) -> Iterator[str]:
-        """Reasons why the policy cannot act in an environment of Coach. Each one is a line without its subject,
-        which is the policy ("needs the observation …").
+        """The reasons why the policy cannot act in an environment of Coach. Each reason continues the sentence "the
+        policy …".
 
-        :param state_space: the environment's
-        :param action_space: the environment's
+        :param state_space: the environment's observations
+        :param action_space: the environment's actions
         """
         for name in self._observed:
             here = state_space.sub_spaces.get(name)
@@ -186,17 +189,20 @@ class Policy:
 
     @property
     def remembers_episode(self) -> bool:
-        """True if its actions depend on earlier states of the episode."""
+        """True if the policy's actions depend on earlier observations of the episode."""
         return self._filters_remember or bool(self._recurrent_shapes)
 
     def seed(self, seed: int | np.random.Generator | None) -> None:
-        """Restart the random draws of ``deterministic=False``. :param seed: a generator to share; None for any"""
+        """Seed the random actions of ``deterministic=False``.
+
+        :param seed: a seed; or a random generator to use; None for a different seed each time
+        """
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:
-        """Forget the last episode, because a new one starts.
+        """Clear the state of the last episode. Call this before a new episode.
 
-        :param row: index among the episodes that ``act_batch`` plays side by side; None for all
+        :param row: the row of ``act_batch`` that begins a new episode; None for all rows
         """
         chains = self._input_filters if row is None else self._input_filters[row : row + 1]
         for chain in chains:
@@ -211,45 +217,46 @@ class Policy:
                 state[row : row + 1] = 0
 
     def act(self, observation: Observation, deterministic: bool = True) -> Any:
-        """The action for one observation.
+        """Choose the action for one observation.
 
-        :param observation: as the environment gives it: a number, an array, or a dict of them by name, nested or with
-            names such as ``outer/inner``
-        :param deterministic: True takes the best action, or the middle of a distribution; False draws
-        :return: an int, or an array of the environment's action space
-        :raises CoachError: an observation is missing, has another shape or is not in its space, or a mask allows no
+        :param observation: the environment's observation: a number, an array, or a dict of these by name. A dict may be
+            nested, or have names such as ``outer/inner``
+        :param deterministic: True chooses the best action, or the middle of a distribution; False draws an action at
+            random
+        :return: an action of the environment's action space, such as an int or an array
+        :raises CoachError: if an observation is missing, has another shape or is not in its space, or a mask allows no
             action
         """
         state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
         return self.act_in(state, deterministic)
 
     def act_in(self, state: Mapping[str, Any], deterministic: bool = True) -> Any:
-        """The action for a state as Coach's environments give it.
+        """Choose the action for a state of an environment of Coach.
 
-        :param state: the observations by name, each a point of its space
-        :param deterministic: as for ``act``
-        :return: as ``act``
+        :param state: the observations by name, each a value of its space
+        :param deterministic: see ``act``
+        :return: see ``act``
         """
         state = self._input_filters[0].filter_trained({name: state[name] for name in self._observed})
         columns = {name: np.asarray(value)[None] for name, value in state.items()}
         return self._act(columns, deterministic)[0]
 
     def act_batch(self, observations: Observation, deterministic: bool = True) -> Any:
-        """The actions for several observations.
+        """Choose the actions for several observations.
 
-        If a policy remembers its episode (stacked frames, a recurrent network), row i continues the episode of row i
-        of earlier calls; ``reset(i)`` starts a new episode.
+        For a policy with stacked frames or a recurrent network, row i continues the episode of row i in the last call.
+        ``reset(i)`` begins a new episode in row i.
 
         :param observations: [B, ...], or a dict of [B, ...] by name
-        :param deterministic: as for ``act``
-        :return: [B, ...], at the leaves of actions that are tuples or dicts
-        :raises CoachError: as ``act``
+        :param deterministic: see ``act``
+        :return: [B, ...]; if actions are tuples or dicts, a tuple or dict of such arrays
+        :raises CoachError: as in ``act``, or if there is no observation
         """
         named = self._named(observations)
         first = next(iter(named.values()))
         rows = len(cast(Sized, first)) if np.iterable(first) else 0
         if not rows:
-            raise CoachError("act_batch needs one observation or more: give [B, ...]")
+            raise CoachError("act_batch needs one observation or more: pass an array [B, ...]")
         columns = {name: self._fitting(name, value, (rows,)) for name, value in named.items()}
         if self._filters_remember:
             columns = self._filtered_by_row(columns, rows)
@@ -278,7 +285,7 @@ class Policy:
         if not (is_tuple or isinstance(observation, Mapping)):
             if len(self._observed) == 1:
                 return {self._observed[0]: observation}
-            raise CoachError(f"this policy needs several observations: give a dict of {self._list(self._observed)}")
+            raise CoachError(f"this policy needs several observations: pass a dict of {self._list(self._observed)}")
         found = {name: part_of_observation(observation, name) for name in self._observed}
         for name, value in found.items():
             if value is None:
@@ -290,8 +297,12 @@ class Policy:
         return ", ".join(f"'{name}'" for name in names)
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
-        """An observation, or a batch, in the form of Coach's spaces; for example, vectors of a higher rank are
-        flattened."""
+        """Check an observation, and convert it to the form of Coach's spaces.
+
+        :param name: the observation's name
+        :param value: the observation, or a batch of observations
+        :param batch: the lengths of the axes before the axes of one observation, such as (B,); () for one observation
+        """
         space = self._spaces[name]
         if isinstance(space, ActionMaskSpace):
             return read_masks(space, value, f"the observation '{name}'", batch)
@@ -368,7 +379,7 @@ def _raw_shape(space: Any) -> tuple[int, ...]:
 
 
 def _nearest_to_zero(space: Any) -> np.ndarray:
-    """The point of an observation space that is nearest to 0."""
+    """The value of an observation space that is nearest to 0."""
     if isinstance(space, OneHotObservationSpace):
         return space.starts
     nearest = np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
@@ -377,9 +388,11 @@ def _nearest_to_zero(space: Any) -> np.ndarray:
 
 
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
-    """The folder of the policy that ``path`` refers to; see ``Policy.load``.
+    """The folder of a policy.
 
-    :raises CoachError: there is no policy
+    :param path: see ``Policy.load``
+    :param agent: see ``Policy.load``
+    :raises CoachError: if there is no policy
     """
     place = pathlib.Path(path).expanduser()
     if os.path.isfile(place):

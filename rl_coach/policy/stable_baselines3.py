@@ -1,4 +1,4 @@
-"""Copies the weights of policies that Stable-Baselines3 has trained into networks of the same shape."""
+"""Copies the weights of policies from Stable-Baselines3 into Coach's networks of the same shape."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ Weights = Mapping[str, np.ndarray]
 
 
 def read(path: str | Path) -> dict[str, np.ndarray]:
-    """The weights of a policy, by Stable-Baselines3's names. Loading never executes code from the file.
+    """Read the weights of a policy, by the names of Stable-Baselines3. No code from the file is executed.
 
     :param path: the ``.zip`` that ``model.save`` has written
-    :raises CoachError: the file is not a policy of Stable-Baselines3
-    :raises ModuleNotFoundError: PyTorch is not installed
+    :raises CoachError: if the file is not a policy of Stable-Baselines3
+    :raises ModuleNotFoundError: if PyTorch is not installed
     """
     import torch  # reads its own format
 
     try:
         with zipfile.ZipFile(path) as archive:
             if WEIGHTS_FILE not in archive.namelist():
-                raise zipfile.BadZipFile(f"there is no {WEIGHTS_FILE} in it")
+                raise zipfile.BadZipFile(f"it contains no {WEIGHTS_FILE}")
             loaded = torch.load(io.BytesIO(archive.read(WEIGHTS_FILE)), map_location="cpu", weights_only=True)
         return {str(name): tensor.detach().numpy() for name, tensor in loaded.items()}
-    except Exception as error:  # PyTorch's reader lets ValueError, AttributeError and many more through
+    except Exception as error:  # PyTorch's reader may raise ValueError, AttributeError and many others
         raise CoachError(
-            f"'{path}' is not a policy that model.save of Stable-Baselines3 writes: {_cause(error)}"
+            f"'{path}' is not a file that model.save of Stable-Baselines3 has written: {_cause(error)}"
         ) from error
 
 
 def _cause(error: Exception) -> str:
-    """The cause in one line. PyTorch's own messages have several lines, and advise to run the code in the file."""
+    """The cause in one line. PyTorch's messages are not used, because they advise to run the code in the file."""
     if isinstance(error, (OSError, zipfile.BadZipFile)):
         return str(error)
-    return f"{WEIGHTS_FILE} is damaged, or has more than tensors by name ({type(error).__name__})"
+    return f"{WEIGHTS_FILE} is damaged, or contains other data than a dict of tensors ({type(error).__name__})"
 
 
 def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> None:
-    """Replace the weights of an agent's networks, and of their targets.
+    """Replace the weights of an agent's networks and target networks.
 
-    :param networks: ``NetworkWrapper`` by name
-    :param weights: as ``read`` gives them
+    :param networks: the agent's ``NetworkWrapper`` objects by name
+    :param weights: the result of ``read``
     :param path: the file of the weights, for messages
-    :raises CoachError: a network has another shape, or the algorithm has no counterpart
+    :raises CoachError: if a network has another shape, or the file was trained with another algorithm
     """
     changes = []
     for name, network in networks.items():
         heads = network.head_outputs or []
         if not network.state.function.input_shapes:
-            continue  # single values, such as a temperature
+            continue  # a network without inputs is a single value, such as a temperature
         for group, is_target in (("weights", False), ("target_weights", True)):
             if group in network.state.groups():
                 made = [array for head in heads for array in _layers(weights, head, is_target, path)]
@@ -65,14 +65,17 @@ def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> Non
 
 
 def _layers(weights: Weights, head: tuple[str, ...], is_target: bool, path: str | Path) -> Iterator[np.ndarray]:
-    """The layers that lead to a head and then the head's layers, in the order in which Coach creates them."""
+    """The weights of the layers before a head and of the head's layers, in the order in which Coach creates them."""
     for prefix in _prefixes(weights, head, is_target, path):
         if prefix == "log_std":
             yield weights[prefix].ravel()  # a matrix with state-dependent noise
             continue
         names = [name for name in weights if name.startswith(prefix + ".")]
         if not names:
-            raise CoachError(f"'{path}' has no '{prefix}', which a network here needs: choose the same algorithm")
+            raise CoachError(
+                f"'{path}' has no weights '{prefix}', which the preset's agent needs: choose a preset with the same "
+                f"algorithm"
+            )
         for name in names:
             # PyTorch multiplies by the transposed matrix
             yield weights[name].T if name.endswith(".weight") else weights[name]
@@ -104,7 +107,7 @@ def _in_own_order(network: Any, name: str, made: list[np.ndarray], path: str | P
     there = [own[order.index(place)].shape for place in range(len(own))]
     if [array.shape for array in made] != there:
         raise CoachError(
-            f"'{path}' has layers {_shapes([array.shape for array in made])}, and network '{name}' here has "
+            f"'{path}' has layers {_shapes([array.shape for array in made])}, but network '{name}' of the preset has "
             f"{_shapes(there)}: choose a preset, or layers, of the same shape"
         )
     return [made[place] for place in order]

@@ -340,7 +340,9 @@ def test_a_batch_size_without_effect_is_refused(tmp_path):
 @pytest.mark.skipif(FRAMEWORK is not Frameworks.jax, reason="loops are compiled on JAX")
 def test_a_loop_with_curiosity_is_not_compiled(tmp_path, capsys):
     compiled(curious(dqn()), tmp_path).close()
-    assert "the loop is not compiled as a whole: the agent is curious" in " ".join(capsys.readouterr().out.split())
+    assert "the loop is not compiled as a whole: the agent has an intrinsic reward" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_make_agent_takes_curiosity():

@@ -260,7 +260,7 @@ class InTurn(Leaving):
         (Continuous, "agent 'agent' plays a team and needs players with discrete actions, not BoxActionSpace: choose"),
         (Pictures, "agent 'agent' plays a team and needs players with vectors as observations, not images: set env_p"),
         (Different, "agent 'agent' cannot play both 'agent_0' and 'agent_1', which have different spaces (observation"),
-        (InTurn, "agent 'agent' plays a team, and the players of level 'InTurn' act in turn: choose DQN or ClippedPPO"),
+        (InTurn, "agent 'agent' needs players that act at the same time, but the players of level 'InTurn' take turns"),
     ],
 )
 def test_players_that_cannot_be_a_team_are_refused(make, environment, message, tmp_path):

@@ -57,7 +57,7 @@ def refusal(capsys, *arguments: str) -> str:
         (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
         (
             ["sweep", "lr=1e-3,1e-4"],
-            "no preset given; name one with -p, coach --list shows all; 'lr' of other libraries",
+            "no preset given; select a preset with -p, coach --list shows all presets; 'lr' of other libraries",
         ),
         (["repoduce", "run.zip"], "no command 'repoduce'; did you mean coach reproduce?"),
         (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),

@@ -173,4 +173,4 @@ def test_a_run_with_a_budget_is_recorded_with_its_steps(tmp_path):
     (directory,) = pathlib.Path(tmp_path, "experiments", "mine").iterdir()
     given = json.loads((directory / "experiment.json").read_text())["arguments"]["custom_parameter"]
     assert given.startswith(settings) and "improve_steps=EnvironmentSteps(" in given
-    assert "with lengths other than the run's: agent_params.exploration.epsilon_schedule" in done.stdout
+    assert "because they do not end with the run: agent_params.exploration.epsilon_schedule" in done.stdout

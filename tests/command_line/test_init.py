@@ -42,10 +42,10 @@ def test_a_preset_to_edit_is_a_copy_that_loads(algorithm, source, tmp_path, monk
 @pytest.mark.parametrize(
     "given, said",
     [
-        ([], "give either a file for an environment, or --preset ALGORITHM"),
-        (["my_env.py", "--preset", "SAC"], "give either a file for an environment, or --preset ALGORITHM"),
-        (["My-Env.py"], "must be a name of small letters"),
-        (["my_env"], "must be a name of small letters"),
+        ([], "give a file for an environment or --preset ALGORITHM, not both"),
+        (["my_env.py", "--preset", "SAC"], "give a file for an environment or --preset ALGORITHM, not both"),
+        (["My-Env.py"], "must be made of small letters"),
+        (["my_env"], "must be made of small letters"),
         (["nowhere/my_env.py"], "cannot be written"),
         (["--preset", "Rainbo"], "no preset has the algorithm 'Rainbo'; did you mean 'Rainbow'"),
         (["taken.py"], "exists already"),

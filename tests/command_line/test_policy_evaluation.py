@@ -74,7 +74,7 @@ def test_a_policy_of_another_preset_needs_a_level(capsys, folder):
     document["about"]["preset"] = "mine"
     for name, content in policy_files.as_files(document, model).items():
         (folder / name).write_bytes(content)
-    assert "name its environment with -lvl" in said(capsys, code=BAD_INPUT)
+    assert "select its environment with -lvl" in said(capsys, code=BAD_INPUT)
     assert "mean reward 500" in said(capsys, "-lvl", "CartPole-v1")
 
 
@@ -90,7 +90,7 @@ def test_a_policy_for_several_players_is_refused(capsys, tmp_path, monkeypatch, 
     (run,) = pathlib.Path("runs/one").iterdir()
     assert main(["export", str(run), "-o", "policy"]) == DONE
     capsys.readouterr()
-    assert "which has several players: name the directory of its run" in said(capsys, code=BAD_INPUT)
+    assert "which has several players: give the directory of its run" in said(capsys, code=BAD_INPUT)
 
 
 def test_a_damaged_policy_is_one_line(capsys, folder):

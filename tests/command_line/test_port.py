@@ -215,7 +215,7 @@ model.learn(10_000)
         ("env = DummyVecEnv([lambda: gym.make('Acrobot-v1')] * 2)", "Acrobot-v1", 2, ""),
         ("env = gym.wrappers.TimeLimit(gym.make(NAME), 50)", "Acrobot-v1", 1, "train.py:26: the wrapper TimeLimit"),
         ("from my_env import Mine\nenv = Mine(size=4)", "my_env:Mine", 1, ""),
-        ("class Mine(gym.Env):\n    pass\nenv = Mine()", "train.py:Mine", 1, "move it into a file of its own"),
+        ("class Mine(gym.Env):\n    pass\nenv = Mine()", "train.py:Mine", 1, "move it to a separate file"),
     ],
 )
 def test_environments_of_several_forms(script, level, copies, said, capsys):
@@ -251,7 +251,7 @@ def test_a_library_script_trains(capsys):
     "script, said",
     [
         ("x = (\n", "train.py:"),
-        ("print(1)\n", "makes no model of Stable-Baselines3 that Coach has: PPO, "),
+        ("print(1)\n", "makes no model that Coach can convert; Coach converts PPO, "),
         ('PPO("MlpPolicy", "CartPole-v1")\n', "the script never calls learn"),
     ],
 )

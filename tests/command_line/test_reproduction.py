@@ -215,7 +215,9 @@ def test_files_of_a_preset_its_level_and_its_exploration_are_packed(capsys, tmp_
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert code_of("reproduce", str(file)) == 2
     refused = capsys.readouterr().err
-    assert refused.startswith("coach: the file contains or names programs: give --trust to run them (project/envs/oth")
+    assert refused.startswith(
+        "coach: the file needs programs: read them, then use --trust to run them (project/envs/oth"
+    )
     assert refused.count("\n") == 1 and not pathlib.Path("experiments").exists()
     assert code_of("reproduce", str(file), "--trust") == 0
     said = capsys.readouterr().out
@@ -274,7 +276,7 @@ def test_a_directory_of_several_runs_is_refused(capsys, tmp_path):
             lambda record, status: record["arguments"].update(preset="/gone.py"),
             "needs '/gone.py', which does not exist",
         ),
-        (lambda record, status: record.pop("run"), "has no record of its start"),
+        (lambda record, status: record.pop("run"), "has no record of the run's start"),
     ],
 )
 def test_a_run_that_cannot_be_repeated_is_not_packed(change, said, capsys):
@@ -300,7 +302,7 @@ def test_a_missing_neighbour_is_named(tmp_path):
     command = [sys.executable, "-m", "rl_coach", "pack", str(directory)]  # this process has imported it
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "imports 'my_settings', which is neither next to it nor installed" in done.stderr
+    assert "imports 'my_settings', which is not installed and not in the same directory" in done.stderr
 
 
 def zip_of(**entries: str | bytes) -> bytes:
@@ -363,7 +365,7 @@ def test_an_installed_module_runs_only_if_the_file_is_trusted(flags, named, caps
     facts = {**FACTS, "arguments": {"preset": "CartPole_DQN", **flags}}
     (tmp_path / "run.zip").write_bytes(zip_of(**{"run.json": json.dumps(facts), **SIGNALS}))
     assert code_of("reproduce", "run.zip") == 2
-    said = f"coach: the file contains or names programs: give --trust to run them ({named})\n"
+    said = f"coach: the file needs programs: read them, then use --trust to run them ({named})\n"
     assert capsys.readouterr().err == said
     assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["run.zip"]
 

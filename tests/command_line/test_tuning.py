@@ -48,7 +48,7 @@ def test_a_schedule_of_the_learning_rate_is_exchanged_for_a_number():
 
 
 def test_several_agents_need_a_space_of_their_own():
-    with pytest.raises(CoachError, match="give --space"):
+    with pytest.raises(CoachError, match="set --space"):
         built_in_space(preset_catalogue.load("Spread_PPO"), 20_000)
 
 
@@ -76,7 +76,7 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
     ("given", "said"),
     [
         ([], "no preset given"),
-        (["-p", "CartPole_DQN"], "--steps is missing: the preset does not say"),
+        (["-p", "CartPole_DQN"], "--steps is missing: improve_steps of the preset"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discount=2"], "must be a number from 0 to 1"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discout=0.5,0.6"], "did you mean 'discount'"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "nofile"], "--space: 'nofile' is neither settings"),
@@ -91,7 +91,7 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
             ["-p", "CartPole_DQN", "--steps", "100", "-cp", "improve_steps=EnvironmentSteps(7)"],
             "and -cp sets improve_steps: leave one out",
         ),
-        (["--resume", "nowhere"], "there is no tuning in 'nowhere'"),
+        (["--resume", "nowhere"], "there are no trials in 'nowhere'"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, given, said):

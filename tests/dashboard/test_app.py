@@ -65,7 +65,7 @@ def test_a_port_in_use_gives_the_next_free_one_and_says_so(tmp_path, capsys):
         server, got = make_server(Store(tmp_path), "127.0.0.1", port)
         server.stop()
         assert got > port
-        assert f"Port {port} is in use; taking {got}" in capsys.readouterr().out
+        assert f"Port {port} is in use; using port {got}" in capsys.readouterr().out
 
 
 def test_no_free_port_is_said(tmp_path, monkeypatch):

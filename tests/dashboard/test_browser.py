@@ -184,7 +184,7 @@ def test_filters_by_words_and_by_regular_expression(dashboard, open_page):
     search.fill("(")
     page.locator(".search.wrong").wait_for()
     search.fill("no such run")
-    page.get_by_text("No run fits this filter.").wait_for()
+    page.get_by_text("No run matches this filter.").wait_for()
 
 
 def test_sorts(dashboard, open_page):
@@ -239,7 +239,7 @@ def test_smooths_and_keeps_the_raw_line(dashboard, open_page):
         shown = plot_when(page, "(plot, want) => Object.values(plot.lines)[0]?.smoothed && plot.label === 'Episode'")
         smooth = shown["lines"]["CartPole_DQN"]
         assert _roughness(smooth["y"]) < _roughness(raw["y"]) / 2
-    page.get_by_text("Keep the raw line, faintly").click()
+    page.get_by_text("Also show the raw line").click()
     plot_when(page, "(plot) => Object.values(plot.lines)[0]?.smoothed === false")
 
 
@@ -588,4 +588,4 @@ def test_bad_files(browser, start_dashboard, open_page, tmp_path, screenshot):
 def test_paths_outside_are_refused(dashboard, open_page):
     page = open_page(dashboard.address, runs=["../../../etc/passwd", f"{DQN}0_00"], left="Training Reward")
     plot_when(page, want=1)
-    page.get_by_text("Not below this directory: ../../../etc/passwd").wait_for()
+    page.get_by_text("Not in this directory: ../../../etc/passwd").wait_for()

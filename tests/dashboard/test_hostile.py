@@ -242,7 +242,7 @@ def test_of_a_large_file_only_what_is_drawn_is_read(tmp_path, monkeypatch):
     store = scanned(tmp_path)
     run_id = next(iter(store.runs))
     assert store.runs[run_id].summary == whole.runs[run_id].summary
-    assert "each stretch's extremes are drawn" in store.runs[run_id].remark
+    assert "only some of them are drawn" in store.runs[run_id].remark
     file = store.columns([run_id], ["Loss/Mean"])[run_id]
     assert np.isnan(file.column("Q/Mean")).all() and file.rows <= 1500
     again = store.columns([run_id], ["Q/Mean"])[run_id]

@@ -396,7 +396,7 @@ def test_parameters_are_compared_and_escaped(root):
     runs = list(scanned(root).runs.values())
     table = parameters_table(runs, {}, "light", "", only_differences=True)
     assert "extra" in table and "discount" not in table
-    assert "No parameter fits" in parameters_table(runs, {}, "light", "zzz", False)
+    assert "No parameter contains this text" in parameters_table(runs, {}, "light", "zzz", False)
     assert "<script>" not in parameters_table(runs, {}, "light", "<script>", False)
 
 
@@ -541,7 +541,7 @@ def test_the_output_of_runs_is_text(root):
     text = output([first, second, third])
     assert "loading &lt;b&gt;CartPole&lt;/b&gt;" in text and "\x1b" not in text
     assert '<span class="added">+# &lt;script&gt;' in text and '<span class="removed">-old' in text
-    assert 100_000 < text.count("of a sweep") * 11 < 250_000 and "<p>No lines.</p>" in text
+    assert 100_000 < text.count("of a sweep") * 11 < 250_000 and "<p>No output.</p>" in text
     assert "Select a run" in output([])
 
 

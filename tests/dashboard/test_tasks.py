@@ -87,7 +87,7 @@ def test_tab_reaches_everything_and_is_never_trapped(root, start_dashboard, open
             "Export",
             "Best eval",
             "Select CartPole_DQN",
-            "Share of the table",
+            "Height of the table",
             "Charts",
             "PNG",
             "CSV",
@@ -549,7 +549,7 @@ def test_the_importance_of_settings_ranks_the_axes(sweep, start_dashboard, open_
     playwright.expect(weights).to_have_count(2)
     assert "learning_rate" in weights.first.text_content() and "discount" in weights.last.text_content()
     assert int(weights.first.locator("b").text_content().rstrip("%")) > 80
-    playwright.expect(page.locator(".importance p")).to_contain_text("tells nothing of cause")
+    playwright.expect(page.locator(".importance p")).to_contain_text("shows no causes")
     titles = page.locator(".parallel .title title")
     playwright.expect(titles.first).to_have_text("agent.network.learning_rate")
     page.locator(".scatter .title", has_text="network.learning_rate").wait_for()
@@ -617,4 +617,4 @@ def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_pa
     again = open_page(f"{start_dashboard(sweep).address}?{query}")
     plot_when(again, want=12)
     elsewhere = open_page(f"{start_dashboard(sweep, '--no-edit').address}?view=unknown")
-    wait_for_text(elsewhere, ".warning", "This link's view is not known here")
+    wait_for_text(elsewhere, ".warning", "The view of this link is unknown")

@@ -431,7 +431,7 @@ def test_workers_that_were_told_falsely_that_the_run_is_over_come_back(tmp_path)
         wait_until(all_are_gone, "the workers believe it")
         wait_until(lambda: len(run.senders()) == 4, "others play")
         run.check_totals(run.stop())
-        assert "worker-0 ended, though its trainer goes on: it is restarted" in run.text()
+        assert "worker-0 ended, although its trainer continues: it is restarted" in run.text()
 
 
 @pytest.mark.slow

@@ -304,7 +304,7 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
     refused(r"a data set consists of episodes: set agent_params.memory to Epi", dqn(DDQNAgentParameters()))
     segments = ppo()
     segments.memory = EpisodicExperienceReplayParameters()
-    refused("PPOAgent learns from what it has just played, not from a data set", segments)
+    refused("PPOAgent learns from its newest episodes, not from a data set", segments)
     refused("passes over single transitions: give its networks a middleware that is not recurrent", recurrent_dqn())
     refused("there are no data to learn from", heatup=0)
     refused("train_to_eval_ratio is 1.5; it must be", train_to_eval_ratio=1.5)

@@ -59,7 +59,7 @@ def graph(tmp_path: Any, agent: AgentParameters, lines: list[str], epochs: int =
 @pytest.mark.parametrize(
     "cells, message",
     [
-        ({"r7": 5}, "step 6: the action is 5, and the action space has the whole numbers 0 to 1"),
+        ({"r7": 5}, "step 6: the action is 5, but the action space has the whole numbers 0 to 1"),
         ({"r3": -1}, "step 3: the action is -1"),
         ({"r0": 0.5}, "step 0: the action is 0.5"),
     ],
@@ -72,7 +72,7 @@ def test_an_action_that_the_agent_does_not_have_is_one_line(tmp_path, cells, mes
 
 def test_probabilities_of_another_number_of_actions_are_one_line(tmp_path):
     lines = [f'{line},"[0.2, 0.3, 0.5]"' for line in rows()]
-    with pytest.raises(CoachError, match="of the shape 3, and there are 2 actions"):
+    with pytest.raises(CoachError, match="of the shape 3, but there are 2 actions"):
         graph(tmp_path, dqn(DDQNAgentParameters()), lines, header=f"{HEADER},all_action_probabilities")
 
 

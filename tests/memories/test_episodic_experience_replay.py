@@ -205,7 +205,7 @@ def test_returns_do_not_bootstrap_from_values_that_nobody_predicted(known):
         transitions[step].info = {"max_action_value": 1.0}
     memory = episodic(n_step=2)
     memory.bootstrap_total_return_from_old_policy = True
-    with pytest.raises(CoachError, match="chosen without asking a network"):
+    with pytest.raises(CoachError, match="no network chose the action"):
         for transition in transitions:
             memory.store(transition)
 

@@ -183,7 +183,7 @@ def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
     os.kill(max(numbers), signal.SIGKILL)  # started last, so it is not the first worker
     code, text = run.end()
     assert code == 0, text
-    assert "worker 1 was killed by signal 9; the others continue" in text
+    assert "worker 1 was killed by signal 9; the other workers continue" in text
     assert rows(tmp_path, 0)[-1]["Total steps"] == "1500" and run.group_is_gone()
 
 

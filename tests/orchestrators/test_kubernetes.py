@@ -249,7 +249,7 @@ def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, c
     first.wait_for("the trainer is running")
     second = coach(cluster)
     assert second.end() == BAD_INPUT
-    assert f"a run '{NAME}' in namespace '{cluster.namespace}' already exists: --attach follows it" in second.text
+    assert f"a run '{NAME}' in namespace '{cluster.namespace}' already exists: --attach follows this run" in second.text
     assert first.process.poll() is None and cluster.job(f"{NAME}-trainer")
     cluster.end(trainer)
     assert first.end() == DONE, first.text

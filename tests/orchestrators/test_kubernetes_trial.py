@@ -128,7 +128,7 @@ def test_jobs_that_outlived_their_sweep_are_taken_up(cluster, coach, tmp_path): 
     pods = {pod.metadata.uid for pod in cluster.pods("trainer")}
     again = coach("--resume", str(group_of(tmp_path)))
     logs = [group_of(tmp_path) / f"{name}.log" for name in RUNS]
-    wait_until(lambda: all("took up job" in log.read_text() for log in logs))
+    wait_until(lambda: all("following the existing job" in log.read_text() for log in logs))
     end_with_scores(cluster, dict(zip(RUNS, (150.0, 180.0))))
     assert again.end() == DONE, again.text
     assert {pod.metadata.uid for pod in cluster.pods("trainer")} <= pods
@@ -175,4 +175,4 @@ def test_a_tuning_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cluster.ini").write_text(SETTINGS.format(more=""))
     assert main(["tune", "-p", "CartPole_DQN", "--steps", "100", "-dc", "-dcp", "cluster.ini"]) == BAD_INPUT
-    assert "start it on each with the same --storage" in capsys.readouterr().err
+    assert "start coach tune on each machine with the same --storage" in capsys.readouterr().err

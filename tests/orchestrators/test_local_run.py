@@ -288,7 +288,10 @@ def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
             ["--memory_backend_params", "{}"],
             "--memory_backend_params: only with --distributed_coach_run_type trainer or",
         ),
-        (["--distributed_coach_run_type", "trainer"], "--memory_backend_params, which says where Redis is, is missing"),
+        (
+            ["--distributed_coach_run_type", "trainer"],
+            "--memory_backend_params is missing, which contains the address of Redis",
+        ),
         (["--distributed_coach_run_type", "boss"], "invalid choice: 'boss'"),
         (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "--memory_backend_params: "),
         (["-dc", "-ew"], "-ew has no effect with -dc, because the trainer evaluates: leave out -ew"),

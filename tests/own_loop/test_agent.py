@@ -541,7 +541,7 @@ def test_learn_takes_a_list_of_callbacks(tmp_path):
 
 def test_a_checkpoint_that_has_no_directory_is_a_warning(capsys):
     agent_of("DQN", "CartPole-v1", seed=0).learn(100, callback=SaveEvery(steps=20))
-    assert capsys.readouterr().out.count("no checkpoint is saved: give make_agent an experiment_path") == 1
+    assert capsys.readouterr().out.count("no checkpoint is saved: pass experiment_path to make_agent") == 1
 
 
 def test_settings_have_short_names_paths_and_levels():

@@ -19,8 +19,8 @@ from tests.frameworks import FRAMEWORK
 torch = pytest.importorskip("torch", reason="what it reads is PyTorch's: pip install torch")
 
 PRESET = "tuned/CartPole_PPO"
-NO_POLICY = "is not a policy that model.save of Stable-Baselines3 writes: "
-NOT_READ = f"{NO_POLICY}policy.pth is damaged, or has more than tensors by name"
+NO_POLICY = "is not a file that model.save of Stable-Baselines3 has written: "
+NOT_READ = f"{NO_POLICY}policy.pth is damaged, or contains other data than a dict of tensors"
 
 
 def weights(units: int = 64) -> dict[str, torch.Tensor]:
@@ -115,15 +115,15 @@ def test_a_damaged_archive_is_refused(tmp_path, capsys):
 
 
 def test_an_archive_of_other_things_is_refused(tmp_path, capsys):
-    refused(archive(tmp_path, b"", "a.txt"), "there is no policy.pth in it", capsys)
+    refused(archive(tmp_path, b"", "a.txt"), "it contains no policy.pth", capsys)
 
 
 def test_other_shapes_and_names_are_refused(tmp_path, capsys):
     refused(archive(tmp_path, file_of(weights(32))), "has layers 4x32 32 32x32 32 32x1 1 4x32", capsys)
     transposed = weights() | {"action_net.weight": torch.zeros(64, 2)}
-    refused(archive(tmp_path, file_of(transposed)), "and network 'main' here has 4x64 64 64x64 64", capsys)
+    refused(archive(tmp_path, file_of(transposed)), "but network 'main' of the preset has 4x64 64 64x64 64", capsys)
     deep = weights() | {"action_net.weight": torch.zeros(2, 64, 1)}
     refused(archive(tmp_path, file_of(deep)), "has layers 4x64 64 64x64 64", capsys)
     less = {name: array for name, array in weights().items() if not name.startswith("action_net")}
-    refused(archive(tmp_path, file_of(less)), "has no 'action_net', which a network here needs", capsys)
+    refused(archive(tmp_path, file_of(less)), "has no weights 'action_net', which the preset's agent needs", capsys)
     refused(archive(tmp_path, file_of({1: torch.zeros(2)})), "has no weights for the agent's head", capsys)

@@ -178,7 +178,7 @@ def test_observations_are_checked(saved):
 
 def test_several_observations_are_given_by_name(saved):
     _, folder, _ = saved(policies.masked_dqn_of_several_observations)
-    with pytest.raises(CoachError, match="give a dict of 'camera', 'observation', 'action_mask'"):
+    with pytest.raises(CoachError, match="pass a dict of 'camera', 'observation', 'action_mask'"):
         Policy.load(folder).act(np.zeros(3))
 
 

@@ -294,10 +294,10 @@ def test_input_that_is_bad_for_all_seeds_is_one_line_and_leaves_nothing(place):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["-p", "guess.py", "--seeds", "0"], "'0' means no seeds"),
+        (["-p", "guess.py", "--seeds", "0"], "'0' selects no seeds"),
         (["-p", "guess.py", "--seeds", "1,1"], "'1,1' contains seed 1 twice"),
         (["-p", "guess.py", "--seeds", "5-1"], "'5-1' goes backwards: write 1-5"),
-        (["-p", "guess.py", "--seeds", "a"], "'a' is not a list of seeds: give 5"),
+        (["-p", "guess.py", "--seeds", "a"], "'a' is not a list of seeds: write 5"),
         (["-p", "guess.py", "--seeds", "2", "--seed", "1"], "--seeds and --seed: give only one of them"),
         (["-p", "guess.py", "--seeds", "2", "--play"], "--seeds and --play"),
         (["--seeds", "2"], "no preset given"),

@@ -83,7 +83,7 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
         (["-p", "CartPole_DQN"], "no settings given"),
         (["-p", "CartPole_DQN", "settings.txt"], "'settings.txt' is neither settings (path=value,value) nor a file"),
         (["-p", "CartPole_DQN", "empty.txt"], "'empty.txt' has no settings"),
-        (["-p", "CartPole_DQN", "lines.txt"], "lines.txt: 'discount' has a range: give --random N"),
+        (["-p", "CartPole_DQN", "lines.txt"], "lines.txt: 'discount' has a range: use --random N"),
         (["-p", "CartPole_DQN", "discont=0.9"], "did you mean 'discount'"),
         (["-p", "CartPole_DQN", "discount=0.9,1; agent_params.algorithm.discount=0.5"], "are the same setting"),
         (["-p", "CartPole_DQN", HUGE], "these are 10,000,000 runs, more than 10,000"),

@@ -95,7 +95,7 @@ def test_what_fits_the_agent_is_taken():
         ({"reports": [report(length=0)]}, False, "not valid: 0 steps in phase"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
         ({"priorities": np.ones(2)}, False, "2 priorities, but the agent needs 0"),
-        ({"columns": batch(action=3)}, False, "an action 3, and the action space has the whole numbers 0 to 2"),
+        ({"columns": batch(action=3)}, False, "an action 3, but the action space has the whole numbers 0 to 2"),
         ({"columns": batch(shape=3)}, False, "has shape .3,., not .2,."),
         ({"columns": batch(info={"action_value": np.inf})}, False, "'action_value' is not finite"),
     ],
