@@ -61,7 +61,7 @@ def train(preset: str, seed: int, folder: pathlib.Path) -> None:
             str(pathlib.Path(sys.executable).with_name("sheeprl")), "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M",
             *how.environment, *how.keys, "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
             "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
-            "algo.optimizer.warmup=0",
+            "algo.optimizer.warmup=100",
             f"algo.per_rank_sequence_length={how.length}", f"algo.replay_ratio={1 / how.steps_per_update}",
             f"algo.total_steps={how.steps}", f"algo.learning_starts={HEATUP}", "algo.run_test=False",
             f"buffer.size={how.steps}", "buffer.memmap=False", "buffer.checkpoint=False",

@@ -124,7 +124,7 @@ class Memory:
         """Restart this memory's random stream from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
-    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0, overlap: bool = False) -> Batch:
         """Draw sequences of transitions from episodes; see ``EpisodicExperienceReplay``."""
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 

@@ -106,7 +106,7 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. The
-    values ``deter`` and ``stoch`` are the states before the step that follows each sequence.
+    values ``deter`` and ``stoch`` are the states before the steps that follow the L steps.
     ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
     actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
@@ -167,10 +167,11 @@ class _Losses:
         return self._flat(ops.scan(step, start, given)[1])
 
     def states_after(self, features: Any) -> dict[str, Any]:
-        """[N, size] by name, the posterior states after the L steps: stored, they refresh the states that acted."""
-        size, rows = self._settings.size, self._rewards.shape[1]
-        last = features[features.shape[0] - 2 * rows : features.shape[0] - rows]
-        return {"deter": last[:, : size.deter], "stoch": last[:, size.deter : size.latent]}
+        """[N, L, size] by name, the posterior states after the steps: stored, they refresh the states that acted."""
+        size = self._settings.size
+        by_step = self._ops.reshape(features, (self._settings.length + 1, -1, features.shape[-1]))
+        states = self._ops.swapaxes(by_step[:-1], 0, 1)
+        return {"deter": states[..., : size.deter], "stoch": states[..., size.deter : size.latent]}
 
     def _encoded(self, actions: Any) -> Any:
         """[N, A], as ``ActionSpace.encoded``."""
