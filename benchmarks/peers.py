@@ -91,8 +91,16 @@ def interpreter_of(library: str) -> str:
     :raises MissingEnvironment: if the library's Python environment does not exist
     """
     environment = PEERS[library].environment if library in PEERS else None
-    if environment is None:
-        return sys.executable
+    return sys.executable if environment is None else interpreter_in(environment, library)
+
+
+def interpreter_in(environment: str, library: str) -> str:
+    """The Python interpreter of an environment that ``make peers`` makes.
+
+    :param environment: ``sb3`` for ``.venv-sb3``
+    :param library: for the message
+    :raises MissingEnvironment: it has not been made
+    """
     folder = pathlib.Path(os.environ.get("COACH_PEERS", ROOT)) / f".venv-{environment}"
     if not (folder / "bin" / "python").exists():
         raise MissingEnvironment(

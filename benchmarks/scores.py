@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import importlib
 import json
 import pathlib
 import statistics
@@ -28,6 +29,7 @@ from typing import Any, Iterable
 
 from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
+from benchmarks.peers import interpreter_in
 from rl_coach.callbacks import Callback, RunView
 from rl_coach.checkpoint import CheckpointStateFile
 from rl_coach.coach import CoachInterface
@@ -42,8 +44,11 @@ BEGIN, END = "<!-- scores -->", "<!-- end of scores -->"
 EPISODES = 20
 SECONDS_BETWEEN_CHECKPOINTS = 600
 PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
-UNTUNED = ("ExplorationChain_Bootstrapped_DQN", "ExplorationChain_Dueling_DDQN", "ExplorationChain_UCB_Q_ensembles")
-LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
+UNTUNED = (
+    "CartPole_DreamerV3", "ControlSuite_DreamerV3", "ExplorationChain_Bootstrapped_DQN",
+    "ExplorationChain_Dueling_DDQN", "ExplorationChain_UCB_Q_ensembles",
+)  # fmt: skip
+LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3", "sheeprl": "SheepRL"}
 AIMS = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
     "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
@@ -144,18 +149,22 @@ def train_coach(preset: str, seed: int, framework: Any, experiments: pathlib.Pat
     return Score(preset, "coach", seed, steps, score, points, seconds, date.today().isoformat(), framework)
 
 
-def train_peer(preset: str, seed: int) -> Score:
-    """Train Stable-Baselines3 with the settings of a tuned preset, and for the same number of steps.
+def train_peer(preset: str, library: str, seed: int) -> Score:
+    """Train another library with the settings of a preset, and for the same number of steps.
 
-    :raises SystemExit: if ``sb3_scores.SETTINGS`` has no settings for the preset
+    :param library: ``sb3`` or ``sheeprl``
+    :raises SystemExit: if the library has no settings for the preset
     """
-    from benchmarks.sb3_scores import SETTINGS, train
-
-    if preset not in SETTINGS:
-        raise SystemExit(f"no settings of Stable-Baselines3 for {preset}: there are {', '.join(SETTINGS)}")
+    side: Any = importlib.import_module("benchmarks.sheeprl_side" if library == "sheeprl" else "benchmarks.sb3_scores")
+    if preset not in side.SETTINGS:
+        raise SystemExit(f"no settings of {LIBRARIES[library]} for {preset}: there are {', '.join(side.SETTINGS)}")
     began = time.monotonic()
-    score, curve = train(SETTINGS[preset], seed, EPISODES)
-    return Score(preset, "sb3", seed, curve[-1][0], score, curve, time.monotonic() - began, date.today().isoformat())
+    if library == "sheeprl":
+        command = [interpreter_in("sheeprl", library), "-m", side.__name__, preset, str(seed), str(EPISODES)]
+        score, curve = json.loads(subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE).stdout)
+    else:
+        score, curve = side.train(side.SETTINGS[preset], seed, EPISODES)
+    return Score(preset, library, seed, curve[-1][0], score, curve, time.monotonic() - began, date.today().isoformat())
 
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Score]) -> None:
@@ -351,8 +360,10 @@ def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespac
 
 
 def _train_and_add(preset: str, library: str, seed: int, options: argparse.Namespace) -> None:
-    is_own = library == "coach"
-    score = train_coach(preset, seed, options.framework, options.experiments) if is_own else train_peer(preset, seed)
+    if library == "coach":
+        score = train_coach(preset, seed, options.framework, options.experiments)
+    else:
+        score = train_peer(preset, library, seed)
     with open(options.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(score)) + "\n")
     print(f"{preset}, {LIBRARIES[library]}, seed {seed}: {score.score:.4g}, {duration(score.seconds)}", flush=True)

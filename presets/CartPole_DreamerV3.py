@@ -7,6 +7,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.schedules import LinearSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -22,7 +23,7 @@ agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
 network = agent_params.network_wrappers["main"]
 network.middleware_parameters.sequence_length = 16
 network.batch_size = 256
-network.learning_rate = 0.001
+network.learning_rate = LinearSchedule(0.0, 0.001, 100)
 
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v1")

@@ -7,10 +7,11 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.control_suite_environment import ControlSuiteEnvironmentParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.schedules import LinearSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.improve_steps = EnvironmentSteps(15000)
+schedule_params.improve_steps = EnvironmentSteps(10000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2500)
 schedule_params.evaluation_steps = EnvironmentEpisodes(2)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
@@ -18,10 +19,11 @@ schedule_params.heatup_steps = EnvironmentSteps(1000)
 # Agent
 agent_params = DreamerV3AgentParameters()
 agent_params.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
 network = agent_params.network_wrappers["main"]
 network.middleware_parameters.sequence_length = 16
 network.batch_size = 256
-network.learning_rate = 0.001
+network.learning_rate = LinearSchedule(0.0, 0.001, 100)
 
 # Environment
 env_params = ControlSuiteEnvironmentParameters(level="cartpole:swingup")

@@ -341,7 +341,7 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     page, results = tmp_path / "page.md", tmp_path / "results.jsonl"
     page.write_text(f"above\n{scores.BEGIN}\nold line\n{scores.END}\nbelow\n")
     monkeypatch.setattr(scores.subprocess, "run", scored)
-    files = ["--page", str(page), "--results", str(results), "--only", "CartPole_D*"]
+    files = ["--page", str(page), "--results", str(results), "--only", "CartPole_DQN"]
     files += ["--algorithms", str(tmp_path / "algorithms"), "--list", str(tmp_path / "scores.json")]
     monkeypatch.setattr("sys.argv", ["scores", *files, "--libraries", "coach,sb3", "--seeds", "1,2,3"])
     with pytest.raises(SystemExit, match="CartPole_DQN, coach, seed 3: training broke"):

@@ -117,12 +117,12 @@ class ModelReplay(SequenceReplay):
     """Sequences of L + 1 states with the random numbers of an update. The update rule itself divides the rows into
     sequences.
 
-    An update also refreshes the stored state of the step after each sequence, where the next sequence begins.
+    A sequence may begin at each step, with the stored state of that step. An update refreshes the stored states.
 
     :param agent: the agent, which draws the random numbers
     """
 
-    wants_values = True
+    wants_values = overlaps = True
 
     def __init__(self, agent: DreamerV3Agent):
         parameters = agent.ap.network_wrappers["main"].middleware_parameters
@@ -137,11 +137,10 @@ class ModelReplay(SequenceReplay):
         return rule
 
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
-        last = slice(self.length - 1, None, self.length)
-        goes_on = batch.info("is_learned")[last] & ~batch.game_over_column[last]
-        following = batch.info("transition_serial")[last][goes_on] + 1
+        goes_on = batch.info("is_learned") & ~batch.game_over_column
+        following = batch.info("transition_serial")[goes_on] + 1
         for name, states in values.items():
-            of_update = goes_on.reshape(len(states), -1)  # a padded call has more rows than the batch
+            of_update = goes_on.reshape(len(states), -1, self.length)  # a padded call has more rows than the batch
             states = states[:, : of_update.shape[1]][of_update]
             self._agent.memory.replace_info(stored_state(name), following, states)
 
@@ -258,6 +257,14 @@ class DreamerV3Agent(PolicyAgent):
         self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
         decoded = model.head(DECODER, features)
         return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
+
+    def observe_transition(self, transition: Any) -> bool:
+        has_ended = super().observe_transition(transition)
+        # the memory samples from complete episodes, and a long episode must not wait for its end
+        long = 4 * self.ap.network_wrappers["main"].middleware_parameters.sequence_length
+        if not has_ended and not self.is_in_evaluation and self.episode.buffer.length() >= long:
+            self.cut_episode()
+        return has_ended
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

@@ -126,7 +126,7 @@ class Memory:
         """Seed the memory's random generator with an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
-    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0, overlap: bool = False) -> Batch:
         """Draw sequences of transitions from episodes; see ``EpisodicExperienceReplay``."""
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 

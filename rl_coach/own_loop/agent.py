@@ -620,6 +620,7 @@ class Agent:
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
         definition = self._definition_to_save()
+        definition["loop"] = {"autoreset_mode": self._autoreset_mode, "waiting": sorted(self._waiting)}
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
@@ -643,6 +644,8 @@ class Agent:
             known = inspect.signature(make_agent).parameters
             agent = make_agent(**{"agent_class": cls, **saved.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
+        loop = definition.get("loop", {})
+        agent.autoreset_mode, agent._waiting = loop.get("autoreset_mode"), set(loop.get("waiting", ()))
         return agent
 
     def export_model(self, path: str | pathlib.Path) -> pathlib.Path:

@@ -249,7 +249,7 @@ def expected_loss(
     online: Model, slow: Model, columns: dict[str, np.ndarray], length: int, horizon: int, before_update: Any
 ) -> Any:
     """The loss by the paper's equations with loops over time, the percentiles after the update, and the posterior
-    states [N, size] of the last observation that an action followed.
+    states [N, L, size] of the observations that an action followed.
 
     :param before_update: the percentiles before it
     """
@@ -331,4 +331,4 @@ def expected_loss(
                 targets = two_hot(np.array([target])) + two_hot(decoded(slow.head("value", latent)))
                 losses["replay"] += [*(0.3 * cross_entropy(online.head("value", latent), targets))]
     total = sum(np.mean(part) for part in losses.values()) + np.mean(actor) + np.mean(critic)
-    return total, low, high, latents[-2]
+    return total, low, high, np.stack(latents[:-1], axis=1)

@@ -234,24 +234,37 @@ def test_the_loss_is_the_papers(trained):
     np.testing.assert_allclose(kept, [low, high], rtol=1e-3)
 
 
-def test_an_update_refreshes_the_state_that_the_next_sequence_begins_with(trained):
-    """An episode of ten steps has sequences of 4, 4 and 2 steps: the first two have a sequence after them."""
+def test_an_update_refreshes_the_states_that_sequences_begin_with(trained):
     agent = trained
     batch = agent.batches.sample(1, 16)
     columns = agent.update_loop.columns(batch)
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
-    states = expected_loss(*models(agent), columns, 4, 3, before)[3]
+    states = expected_loss(*models(agent), columns, 4, 3, before)[3].reshape(16, -1)
     agent.update_loop.update(columns, batch)
-    following, is_over = batch.info("transition_serial")[3::4] + 1, batch.game_over_column[3::4]
-    expected = dict(zip(following[~is_over].tolist(), states[~is_over]))
-    assert expected
-    after = agent.memory.sample_sequences(200, 4)
+    following, is_over = batch.info("transition_serial") + 1, batch.game_over_column
+    refreshed = batch.info("is_learned") & ~is_over
+    expected = dict(zip(following[refreshed].tolist(), states[refreshed]))
+    assert len(expected) > 4
+    after = agent.memory.sample_sequences(400, 4, overlap=True)
     found = np.concatenate([after.info(f"recurrent_state_{name}") for name in ("deter", "stoch")], axis=1)
-    starts = dict(zip(after.info("transition_serial")[::4].tolist(), found[::4]))
+    kept = dict(zip(after.info("transition_serial").tolist(), found))
     for serial, state in expected.items():
-        np.testing.assert_allclose(starts[serial], state, rtol=1e-4, atol=1e-5)
-    for serial in starts.keys() & set(following[is_over].tolist()):  # an episode begins here, and its state is zeros
-        assert not starts[serial].any()
+        np.testing.assert_allclose(kept[serial], state, rtol=1e-4, atol=1e-5)
+    for serial in kept.keys() & set(following[is_over].tolist()):  # an episode begins here, and its state is zeros
+        assert not kept[serial].any()
+
+
+def test_the_first_steps_of_a_long_episode_do_not_wait_for_its_end(tmp_path):
+    """With sequences of 2 steps, an episode of ten steps has parts of 8 and 2 steps. A cut is not a termination."""
+    agent_params = parameters.dreamer()
+    agent_params.network_wrappers["main"].middleware_parameters.sequence_length = 2
+    manager = graph(agent_params, Bandit, tmp_path, schedule(1, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    memory = manager.get_agent().memory
+    assert memory.episode_lengths().tolist() == [8, 2, 8, 2]
+    batch = memory.get_all_complete_episodes_transitions()
+    assert [bool(one.game_over) for one in batch] == [row in (7, 9, 17, 19) for row in range(20)]
+    assert not any(one.terminated for one in batch)
 
 
 def test_a_video_shows_what_the_model_imagines(trained):

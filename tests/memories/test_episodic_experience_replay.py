@@ -290,6 +290,20 @@ def test_sequences_follow_each_other_with_their_burn_in():
         episodic(open_steps=4).sample_sequences(1, 3)
 
 
+def test_sequences_may_overlap():
+    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 6 steps (8 to 13). A sequence of 3 steps that reaches over an end of
+    its episode is moved: three of the six places of the first episode become (0, 1, 2)."""
+    batch = episodic([4, 2, 6], open_steps=3).sample_sequences(18000, 3, overlap=True)
+    rows, is_learned = (np.asarray(one).reshape(-1, 3) for one in (numbers(batch), batch.info("is_learned")))
+    found = collections.Counter(tuple(row[learned].tolist()) for row, learned in zip(rows, is_learned))
+    places = {(0, 1, 2): 3, (1, 2, 3): 3, (5, 6): 4, (8, 9, 10): 3, (9, 10, 11): 1, (10, 11, 12): 1, (11, 12, 13): 3}
+    assert found.keys() == places.keys()
+    for sequence, count in places.items():
+        assert abs(found[sequence] - 1000 * count) < 5 * np.sqrt(1000 * count)
+    begins = batch.info("begins_episode").reshape(-1, 3)
+    assert all(begin.all() == (row[0] in (0, 5, 8)) for row, begin in zip(rows, begins))
+
+
 def test_a_replaced_value_is_what_the_next_sequence_begins_with():
     """Two episodes of 4 steps with values from 0 to 7, in sequences of 2 steps. The step after the second one gets 70.
     Four more steps remove the first episode, and its steps cannot be replaced any more."""

@@ -6,23 +6,30 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from rl_coach.own_loop import make_agent
+from rl_coach.own_loop import Agent, make_agent
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo.counting_environments import Shifted
 
 
-def play(mode, told, steps=24, gives_infos=True):
-    """The stored transitions of a loop over a vector environment. :param told: the agent's ``autoreset_mode``"""
+def play(mode, told, steps=24, gives_infos=True, path=None):
+    """The stored transitions of a loop over a vector environment.
+
+    :param told: the agent's ``autoreset_mode``
+    :param path: where the agent is saved, and loaded again, before each answer
+    """
     envs = SyncVectorEnv([Shifted] * 2, autoreset_mode=mode)
     agent = make_agent(
         "DQN", observation_space=envs.single_observation_space, action_space=envs.single_action_space, num_envs=2,
-        framework=FRAMEWORK.name,
+        framework=FRAMEWORK.name, seed=1,
     )  # fmt: skip
     agent.autoreset_mode = told
     states, _ = envs.reset(seed=1)
     for _ in range(steps):
         states, rewards, terminated, truncated, infos = envs.step(np.array(agent.act(states)))
+        if path is not None:
+            agent.save(path)
+            agent = Agent.load(path)
         agent.observe(rewards, terminated, truncated, states, infos=infos if gives_infos else None)
         ended = terminated | truncated
         if mode is AutoresetMode.DISABLED and ended.any():
@@ -53,6 +60,12 @@ def test_each_step_stays_in_its_episode(mode, told):
     for row in rows:
         (episode, count), (same, following) = place(row.state), place(row.next_state)
         assert same == episode and following == count + 1
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_a_loop_continues_between_action_and_answer(mode, tmp_path):
+    rows, saved = play(mode, mode), play(mode, mode, path=tmp_path)
+    assert [(place(row.state), row.action) for row in saved] == [(place(row.state), row.action) for row in rows]
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

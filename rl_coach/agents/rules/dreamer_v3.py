@@ -110,7 +110,7 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     percentiles of the returns.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. The
-    values ``deter`` and ``stoch`` of the update are the states of the world model after the L steps of each sequence.
+    values ``deter`` and ``stoch`` of the update are the states of the world model after each of the L steps.
     ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
     actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
@@ -171,12 +171,11 @@ class _Losses:
         return self._flat(ops.scan(step, start, given)[1])
 
     def states_after(self, features: Any) -> dict[str, Any]:
-        """The posterior states after the L steps, [N, size] by name. In the memory, they replace the stored state of
-        the step after the sequence.
-        """
-        size, rows = self._settings.size, self._rewards.shape[1]
-        last = features[features.shape[0] - 2 * rows : features.shape[0] - rows]
-        return {"deter": last[:, : size.deter], "stoch": last[:, size.deter : size.latent]}
+        """The posterior states after the L steps, [N, L, size] by name. They replace stored states in the memory."""
+        size = self._settings.size
+        by_step = self._ops.reshape(features, (self._settings.length + 1, -1, features.shape[-1]))
+        states = self._ops.swapaxes(by_step[:-1], 0, 1)
+        return {"deter": states[..., : size.deter], "stoch": states[..., size.deter : size.latent]}
 
     def _encoded(self, actions: Any) -> Any:
         """The actions as numbers [N, A], encoded as by ``ActionSpace.encoded``."""

@@ -249,19 +249,23 @@ class EpisodicExperienceReplay(Memory):
             positions = uniform_rows(self.rng, count, size)
         return self._store.batch(self._store.rows(positions))
 
-    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0, overlap: bool = False) -> Batch:
         """Draw ``count`` sequences of ``length`` transitions from complete episodes. Each sequence begins after
         ``burn_in`` transitions of the same episode.
 
-        Each episode is cut into sequences from its first transition on. Sequences do not overlap. The last sequence of
-        an episode may be shorter. All S sequences are equally likely, so each transition has the probability 1 / S in
-        one draw. In R2D2, sequences of 80 steps overlap by 40, and the first 40 steps are the burn-in: so each step is
-        also learned from once (Kapturowski et al. 2019, sections 2.3 and 3).
+        By default, each episode is cut into sequences from its first transition on. Sequences do not overlap. The last
+        sequence of an episode may be shorter. All S sequences are equally likely, so each transition has the
+        probability 1 / S in one draw. In R2D2, sequences of 80 steps overlap by 40, and the first 40 steps are the
+        burn-in: so each step is also learned from once (Kapturowski et al. 2019, sections 2.3 and 3).
+
+        With ``overlap``, a sequence may begin at each transition. It is shorter only if its episode is shorter. The
+        first and the last transitions of an episode are at least as likely as the others.
 
         The first sequence of an episode has no burn-in: copies of its first transition replace the burn-in. A sequence
         that is shorter is filled with copies of its last transition.
 
         :param burn_in: number of transitions before each sequence, up to ``length``
+        :param overlap: True if a sequence may begin at each transition
         :return: ``count * (burn_in + length)`` rows. ``info['is_learned']`` is True for rows of the sequence itself,
             and False for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the start
             of an episode. ``info['transition_serial']`` is the number of the transition, for ``replace_info``
@@ -269,11 +273,14 @@ class EpisodicExperienceReplay(Memory):
         """
         self._num_sampled()
         lengths = self._sampled_lengths()
-        sequences = -(-lengths // length)
+        # with overlap, a sequence may reach over an end of its episode: it is moved until it fits
+        sequences = lengths + length - 1 if overlap else -(-lengths // length)
         ends = np.cumsum(sequences)
         choice = uniform_rows(self.rng, int(ends[-1]), count)
         episode = ends.searchsorted(choice, "right")
-        starts = (choice - (ends[episode] - sequences[episode]))[:, None] * length
+        place = choice - (ends[episode] - sequences[episode])
+        fitting = np.clip(place - (length - 1), 0, np.maximum(lengths[episode] - length, 0))
+        starts = (fitting if overlap else place * length)[:, None]
         steps = np.arange(-burn_in, length)
         last = lengths[episode][:, None] - 1
         positions = np.clip(starts + steps, 0, last) + self._starts()[episode][:, None]
