@@ -183,7 +183,7 @@ def test_the_state_comes_back():
 
 @pytest.mark.parametrize("agents", [[], {}, [counting_agent("a"), counting_agent("b")], None])
 def test_a_level_has_one_agent(agents):
-    with pytest.raises(CoachError, match="takes one agent"):
+    with pytest.raises(CoachError, match="needs one agent"):
         LevelManager("level", agents, environment_of(CountingEnvironmentParameters()))
 
 

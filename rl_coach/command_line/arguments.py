@@ -747,7 +747,7 @@ _USAGES = {
         _flag("text", "list only lines that contain TEXT", metavar="TEXT", nargs="?", default=""),
     ]),
     CHECK_ENVIRONMENT: _Usage(
-        "Play an environment at random and report errors in its observations, rewards and so on.",
+        "Play an environment at random and report errors in its observations and rewards.",
         CHECK_ENVIRONMENT_EXAMPLES, [
             _flag("level", "a Gymnasium id, module:Class or file.py:Class", metavar="LEVEL"),
             _flag("--steps", "play N steps; an episode must end within N steps (default: %(default)s)",

@@ -267,7 +267,7 @@ def test_a_directory_of_several_runs_is_refused(capsys, tmp_path):
 @pytest.mark.parametrize(
     "change, said",
     [
-        (lambda record, status: record.update(evaluate_only=True), "only evaluated"),
+        (lambda record, status: record.update(evaluate_only=True), "is an evaluation"),
         (lambda record, status: record["arguments"].update(num_workers=2), "had several workers"),
         (lambda record, status: record.update(begins_from="/a/checkpoint"), "began from '/a/checkpoint'"),
         (lambda record, status: record["run"]["command_line"].append("--play"), "was played by a person"),

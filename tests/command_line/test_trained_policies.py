@@ -84,8 +84,8 @@ def test_without_a_name_all_are_listed(capsys):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tuned/Pong_PPO", "no trained policy of tuned/Pong_PPO is published"),
-        ("CartPole_DQN", "train one: COACH -p CartPole_DQN"),
+        ("tuned/Pong_PPO", "there is no trained policy of tuned/Pong_PPO"),
+        ("CartPole_DQN", "train one with: COACH -p CartPole_DQN"),
         ("tuned/CartPole_PP", "did you mean 'tuned/CartPole_PPO'"),
         ("a/b/c", "there is no trained policy 'a/b/c'"),
     ],

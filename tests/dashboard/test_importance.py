@@ -28,7 +28,7 @@ def test_a_setting_that_decides_the_result_is_the_most_important():
     )
     assert next(iter(found.shares)) == "kind" and found.shares["kind"] > 0.7
     assert sum(found.shares.values()) == pytest.approx(1.0)
-    assert "40 runs" in found.text and "nothing of cause" in found.text
+    assert "40 runs" in found.text and "shows no causes" in found.text
 
 
 def test_settings_that_changed_together_are_asked_for_once():
@@ -49,7 +49,7 @@ def test_a_result_of_chance_is_not_trusted():
     [
         (runs_of(lambda run: 1.0, FEWEST_RUNS - 1), "needs 8 runs"),
         (runs_of(lambda run: None), "there are 0"),
-        (runs_of(lambda run: 1.0), "not in this result"),
+        (runs_of(lambda run: 1.0), "all settings of these runs are equal"),
     ],
 )
 def test_without_an_answer_it_says_why(runs, said):

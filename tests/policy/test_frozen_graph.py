@@ -140,4 +140,4 @@ def test_a_policy_of_an_earlier_version_still_loads_and_says_why_it_has_no_graph
         (source / name).write_bytes(data)
     assert Policy.load(source).act(np.zeros(3)) in range(4)
     assert main(["export", str(source), "-o", str(tmp_path / "x"), "--format", "frozen-graph"]) == BAD_INPUT
-    assert "an earlier version wrote it" in capsys.readouterr().err
+    assert "an earlier version wrote this policy" in capsys.readouterr().err

@@ -86,8 +86,8 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
         (["-p", "CartPole_DQN", "lines.txt"], "lines.txt: 'discount' has a range: use --random N"),
         (["-p", "CartPole_DQN", "discont=0.9"], "did you mean 'discount'"),
         (["-p", "CartPole_DQN", "discount=0.9,1; agent_params.algorithm.discount=0.5"], "are the same setting"),
-        (["-p", "CartPole_DQN", HUGE], "these are 10,000,000 runs, more than 10,000"),
-        (["-p", "CartPole_DQN", HUGE, "--random", "20000"], "these are 20,000 runs"),
+        (["-p", "CartPole_DQN", HUGE], "10,000,000 runs are more than the limit of 10,000"),
+        (["-p", "CartPole_DQN", HUGE, "--random", "20000"], "20,000 runs are more than the limit"),
         (["-p", "CartPole_DQN", "discount=0.9", "--seed", "1", "--seeds", "2"], "give only one of them"),
         (["-p", "CartPole_DQN", "discount=0.9", "--parallell", "2"], "did you mean '--parallel'"),
     ],
@@ -183,7 +183,7 @@ def test_a_sweep_that_was_stopped_or_killed_goes_on(place):  # noqa: F811
     [
         (["sweep", "discount=0.9"], "data_store = nfs does not work with several runs on a cluster"),
         (["--seeds", "2"], "data_store = nfs does not work with several runs on a cluster"),
-        (["tune", "--steps", "100"], "'cluster.ini' names a cluster"),
+        (["tune", "--steps", "100"], "'cluster.ini' selects a cluster"),
     ],
 )
 def test_a_cluster_that_cannot_do_it_is_refused(tmp_path, monkeypatch, capsys, command, said):
