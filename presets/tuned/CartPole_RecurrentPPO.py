@@ -6,6 +6,7 @@ from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameter
 from rl_coach.base_parameters import MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.presets.tuned._networks import as_ppo
@@ -24,13 +25,14 @@ network = agent_params.network_wrappers["main"]
 network.use_separate_networks_per_head = False
 network.input_embedders_parameters["observation"].scheme = [Dense(64)]
 network.middleware_parameters = LSTMMiddlewareParameters(scheme=MiddlewareScheme.Empty, number_of_lstm_cells=64)
-network.middleware_parameters.sequence_length = 32
-as_ppo(network, learning_rate=LinearSchedule(0.001, 0.0, 400), batch_size=256)
+network.middleware_parameters.sequence_length = 64
+as_ppo(network, learning_rate=LinearSchedule(0.001, 0.0, 100), batch_size=256)
 network.middleware_parameters.initial_weights = "kaiming_uniform"  # PyTorch's default, as in the libraries
+agent_params.pre_network_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
 
 # Agent: the algorithm
-agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8 * 32)
-agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(8 * 32)
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8 * 128)
+agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(8 * 128)
 agent_params.algorithm.optimization_epochs = 20
 agent_params.algorithm.gae_lambda = 0.8
 agent_params.algorithm.discount = 0.98

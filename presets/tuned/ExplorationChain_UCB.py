@@ -37,7 +37,7 @@ agent_params.exploration.architecture_num_q_heads = NUM_HEADS
 agent_params.exploration.bootstrapped_data_sharing_probability = 0.5
 agent_params.exploration.epsilon_schedule = ConstantSchedule(0)
 agent_params.exploration.evaluation_epsilon = 0.0
-agent_params.exploration.lamb = 10
+agent_params.exploration.lamb = 30
 
 # Environment
 env_params = GymVectorEnvironment(level="rl_coach.environments.toy_problems.exploration_chain:ExplorationChain")
