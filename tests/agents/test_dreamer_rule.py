@@ -132,5 +132,5 @@ def test_the_loss_is_the_papers_in_float64(action):
     expected, low, high, states = expected_loss(online, slow, columns, LENGTH, HORIZON, (-2.0, 5.0))
     # the bins of the rule have 32 bits
     assert update.losses["main"] == pytest.approx(expected, rel=1e-6)
-    np.testing.assert_allclose(np.concatenate([update.values["deter"], update.values["stoch"]], axis=1), states)
+    np.testing.assert_allclose(np.concatenate([update.values["deter"], update.values["stoch"]], axis=-1), states)
     assert (kept.after["low"], kept.after["high"]) == pytest.approx((low, high), rel=1e-6)

@@ -218,7 +218,8 @@ def test_defaults_are_coachs():
         (
             "Pendulum_HAC",
             "Pendulum-v1",
-            "pursues goals of 'achieved_goal', but the observations of the environment are ['observation']",
+            "pursues goals of 'achieved_goal', but the observations of the environment are ['observation']: set "
+            "goal_name of the GoalsSpace to one of them",
         ),
         ("BitFlip_DQN_HER", "CartPole-v1", "the states of agent 'agent' have only 'observation': use another memory"),
     ],

@@ -259,8 +259,8 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     for wrong, reason in [
         (np.zeros(4, np.float32), r"the observation 'observation' has the shape \(4,\), its space says \(3,\)"),
         ("left", "is 'left', which is not an array of numbers"),
-        ([[1], [1, 2], [3]], "no array of numbers"),
-        (None, "no array of numbers"),
+        ([[1], [1, 2], [3]], "not an array of numbers"),
+        (None, "not an array of numbers"),
     ]:
         with pytest.raises(CoachError, match=reason):
             agent.act(wrong)

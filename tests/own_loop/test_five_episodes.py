@@ -201,7 +201,7 @@ def test_a_constant_agent_acts_as_it_is_told(actions, values, expected):
 
 @pytest.mark.parametrize(
     ("values", "reason"),
-    [({"a": 3}, "'action_values' 3 is not an action"), ({"c": 1}, "has no 'c'; there is a, b"),
+    [({"a": 3}, "'action_values' 3 is not an action"), ({"c": 1}, "has 'c'; the actions are a, b"),
      ({"a": [1, 2]}, "does not have the shape"), ({"a": "up"}, "does not have the shape"),
      ({"a": float("nan")}, "not an action")],
 )  # fmt: skip
