@@ -308,7 +308,7 @@ class Policy:
             return read_masks(space, value, f"the observation '{name}'", batch)
         array, shape = np.asarray(value), batch + self._shapes[name]
         if array.dtype.kind not in NUMBERS:
-            raise CoachError(f"the observation '{name}' is {value!r:.60}, which is no array of numbers")
+            raise CoachError(f"the observation '{name}' is {value!r:.60}, which is not an array of numbers")
         if array.shape != shape:
             if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
                 return array

@@ -174,7 +174,7 @@ class TestWebs:
         np.testing.assert_array_equal(np.asarray(after), np.asarray(following["observation"]))
         assert (back["episode"].discount, back["episode"].n_step, transition.info) == (0.9, 3, {"weight": 1.0})
         assert back["last"].max_action_value is None
-        with pytest.raises(ValueError, match="known only once"):
+        with pytest.raises(ValueError, match="known only after"):
             transition.n_step_discounted_rewards  # noqa: B018
 
     def test_a_circle_closes(self):

@@ -91,7 +91,7 @@ def test_a_restored_state_continues_exactly(tmp_path):
 def test_a_state_of_another_shape_or_kind_is_refused():
     with pytest.raises(CoachError, match=r"'test' have shape \(2,\), not \(3,\)"):
         stats((3,)).set_state(stats((2,)).get_state())
-    with pytest.raises(CoachError, match="lack 'count'"):
+    with pytest.raises(CoachError, match="do not contain 'count'"):
         stats((3,)).set_state({})
 
 

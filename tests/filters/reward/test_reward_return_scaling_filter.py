@@ -55,7 +55,7 @@ def test_it_goes_on_from_its_state_in_the_middle_of_an_episode():
         one.filter(reward)
     other.set_state(one.get_state())
     assert [one.filter(reward) for reward in (0.5, 3.0)] == [other.filter(reward) for reward in (0.5, 3.0)]
-    with pytest.raises(CoachError, match="lacks 'count'"):
+    with pytest.raises(CoachError, match="has no 'count'"):
         other.set_state({"running": 0.0})
 
 
