@@ -98,7 +98,7 @@ def test_a_restored_state_continues_exactly(tmp_path_factory, kind, before, afte
 
 @pytest.mark.parametrize("kind", [RewardNormalizationFilter, RewardEwmaNormalizationFilter])
 def test_a_state_of_another_filter_is_refused(kind):
-    with pytest.raises(CoachError, match="do not contain|has no"):
+    with pytest.raises(CoachError, match=r"do not contain|has no"):
         kind().set_state({"something": 1})
 
 
