@@ -644,8 +644,8 @@ class Agent:
             known = inspect.signature(make_agent).parameters
             agent = make_agent(**{"agent_class": cls, **saved.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
-        loop = definition.get("loop", {})
-        agent.autoreset_mode, agent._waiting = loop.get("autoreset_mode"), set(loop.get("waiting", ()))
+        agent.autoreset_mode = definition["loop"]["autoreset_mode"]
+        agent._waiting = set(definition["loop"]["waiting"])
         return agent
 
     def export_model(self, path: str | pathlib.Path) -> pathlib.Path:

@@ -82,9 +82,16 @@ def read_definition(file: pathlib.Path) -> dict[str, Any]:
         raise CoachError(f"no agent was saved in '{file.parent}'") from None
     except (OSError, json.JSONDecodeError, ValueError) as error:
         raise CoachError(f"'{file}' cannot be read: {error}") from error
-    if not isinstance(definition, dict) or not {"arguments", "settings", "give_again"} <= set(definition):
+    is_whole = isinstance(definition, dict) and {"arguments", "settings", "give_again"} <= set(definition)
+    if not is_whole or not _is_loop(definition.setdefault("loop", {"autoreset_mode": None, "waiting": []})):
         raise CoachError(f"'{file}' was not written by Agent.save")
     return definition
+
+
+def _is_loop(value: Any) -> bool:
+    """True if a value has the fields of a loop's state."""
+    waiting = value.get("waiting") if isinstance(value, dict) and "autoreset_mode" in value else None
+    return isinstance(waiting, list) and all(type(one) is int for one in waiting)
 
 
 def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:

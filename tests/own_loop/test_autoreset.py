@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rl_coach.own_loop import Agent, make_agent
+from rl_coach.own_loop.agent import DEFINITION_FILE
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo.counting_environments import Shifted
@@ -82,3 +85,20 @@ def test_same_step_needs_the_last_states():
 def test_modes_that_do_not_exist():
     with pytest.raises(CoachError, match="there is no autoreset_mode 'later'; there are: disabled, next_step"):
         play(AutoresetMode.DISABLED, "later")
+
+
+def test_a_saved_loop_is_checked_and_older_files_have_none(tmp_path):
+    make_agent("DQN", "CartPole-v1", framework=FRAMEWORK.name).save(tmp_path)
+    file = tmp_path / DEFINITION_FILE
+    saved = json.loads(file.read_text())
+    broken = [], {"waiting": []}, {"autoreset_mode": None, "waiting": ["a"]}
+    for loop, reason in [
+        *((one, "was not written by Agent.save") for one in broken),
+        ({"autoreset_mode": "later", "waiting": []}, "there is no autoreset_mode 'later'"),
+    ]:
+        file.write_text(json.dumps(saved | {"loop": loop}))
+        with pytest.raises(CoachError, match=reason):
+            Agent.load(tmp_path)
+    del saved["loop"]
+    file.write_text(json.dumps(saved))
+    assert Agent.load(tmp_path).autoreset_mode is None
