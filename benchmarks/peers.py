@@ -98,8 +98,8 @@ def interpreter_in(environment: str, library: str) -> str:
     """The Python interpreter of an environment that ``make peers`` makes.
 
     :param environment: ``sb3`` for ``.venv-sb3``
-    :param library: for the message
-    :raises MissingEnvironment: it has not been made
+    :param library: the library's name, for the error message
+    :raises MissingEnvironment: if the environment does not exist
     """
     folder = pathlib.Path(os.environ.get("COACH_PEERS", ROOT)) / f".venv-{environment}"
     if not (folder / "bin" / "python").exists():

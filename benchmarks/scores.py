@@ -1,5 +1,5 @@
-"""Measures the scores of presets after their training, and compares them with published scores and another library. The
-presets are the tuned ones, and a few others without a target reward.
+"""Measures the scores of presets after their training, and compares them with published scores and other libraries. The
+presets are the tuned ones, and a few others.
 
     python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3] [--framework jax]
 
@@ -29,7 +29,7 @@ from typing import Any, Iterable
 
 from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
-from benchmarks.peers import interpreter_in
+from benchmarks.peers import MissingEnvironment
 from rl_coach.callbacks import Callback, RunView
 from rl_coach.checkpoint import CheckpointStateFile
 from rl_coach.coach import CoachInterface
@@ -49,6 +49,7 @@ UNTUNED = (
     "ExplorationChain_Dueling_DDQN", "ExplorationChain_UCB_Q_ensembles",
 )  # fmt: skip
 LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3", "sheeprl": "SheepRL"}
+SIDES = {"sb3": "benchmarks.sb3_scores", "sheeprl": "benchmarks.sheeprl_side"}
 AIMS = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
     "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
@@ -153,17 +154,16 @@ def train_peer(preset: str, library: str, seed: int) -> Score:
     """Train another library with the settings of a preset, and for the same number of steps.
 
     :param library: ``sb3`` or ``sheeprl``
-    :raises SystemExit: if the library has no settings for the preset
+    :raises SystemExit: if the library has no settings for the preset, or is not installed
     """
-    side: Any = importlib.import_module("benchmarks.sheeprl_side" if library == "sheeprl" else "benchmarks.sb3_scores")
+    side: Any = importlib.import_module(SIDES[library])
     if preset not in side.SETTINGS:
         raise SystemExit(f"no settings of {LIBRARIES[library]} for {preset}: there are {', '.join(side.SETTINGS)}")
     began = time.monotonic()
-    if library == "sheeprl":
-        command = [interpreter_in("sheeprl", library), "-m", side.__name__, preset, str(seed), str(EPISODES)]
-        score, curve = json.loads(subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE).stdout)
-    else:
+    try:
         score, curve = side.train(side.SETTINGS[preset], seed, EPISODES)
+    except MissingEnvironment as error:
+        raise SystemExit(str(error)) from error
     return Score(preset, library, seed, curve[-1][0], score, curve, time.monotonic() - began, date.today().isoformat())
 
 

@@ -1,9 +1,11 @@
-"""SheepRL's DreamerV3, trained with the model, the sequences and the number of updates of a tuned preset of ours.
+"""SheepRL's DreamerV3, trained with the model, the sequences and the number of updates of a preset of ours.
 
-python -m benchmarks.sheeprl_side PRESET SEED EPISODES
+``train`` starts this program in SheepRL's environment:
 
-runs in SheepRL's environment and prints one line of JSON: the score and the learning curve. SheepRL has no evaluations
-during a training, so this program plays episodes with each checkpoint after the training.
+    python -m benchmarks.sheeprl_side SETTINGS SEED EPISODES
+
+The program prints the score and the learning curve as one line of JSON. SheepRL makes no evaluations during a training.
+The program therefore plays episodes with each checkpoint after the training.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+HEATUP, STEPS_PER_UPDATE, SEQUENCE, EPISODES_OF_POINT = 1_000, 4, 16, 3
 
 
 @dataclass(frozen=True)
@@ -23,49 +27,52 @@ class PeerSettings:
     """A training of ``dreamer_v3_5_1M``, which follows version 2 of the paper, with a smaller recurrent state.
 
     :param environment: settings of the environment, as on SheepRL's command line
-    :param steps: of the environment, heatup included
-    :param steps_per_update: of the environment
-    :param period: steps between two points of the curve
-    :param length: steps of a sequence; a batch has 16 sequences
-    :param episodes: for each point of the curve
-    :param keys: settings of the observations
+    :param steps: number of steps in the environment, with the first ``HEATUP`` steps before training
+    :param period: number of steps between two points of the learning curve
     """
 
     environment: tuple[str, ...]
     steps: int
-    steps_per_update: int
     period: int
-    length: int = 16
-    episodes: int = 3
-    keys: tuple[str, ...] = ("algo.cnn_keys.encoder=[]", "algo.mlp_keys.encoder=[state]")
 
 
 SWINGUP = ("env=dmc", "env.wrapper.domain_name=cartpole", "env.wrapper.task_name=swingup", "env.action_repeat=4")
 SETTINGS = {
-    "CartPole_DreamerV3": PeerSettings(("env=gym", "env.id=CartPole-v1"), 6_000, 4, 1_000),
+    "CartPole_DreamerV3": PeerSettings(("env=gym", "env.id=CartPole-v1"), 6_000, 1_000),
     "ControlSuite_DreamerV3": PeerSettings(
-        (*SWINGUP, "env.wrapper.from_pixels=False", "env.max_episode_steps=-1"), 11_000, 4, 2_500
+        (*SWINGUP, "env.wrapper.from_pixels=False", "env.max_episode_steps=-1"), 11_000, 2_500
     ),
 }
-HEATUP = 1_000
 
 
-def train(preset: str, seed: int, folder: pathlib.Path) -> None:
-    """Train with SheepRL's command.
+def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
+    """Train in SheepRL's environment.
 
-    :param folder: that gets the checkpoints
+    :param episodes: number of evaluation episodes after the last step
+    :return: the score, and steps and mean return of each point of the learning curve
+    :raises MissingEnvironment: if SheepRL's Python environment does not exist
     """
-    how = SETTINGS[preset]
+    from benchmarks.peers import ROOT, interpreter_in  # SheepRL's environment does not have its imports
+
+    command = [interpreter_in("sheeprl", "sheeprl"), "-m", __name__, json.dumps(asdict(settings))]
+    done = subprocess.run([*command, str(seed), str(episodes)], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    score, curve = json.loads(done.stdout)
+    return score, curve
+
+
+def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None:
+    """Train with SheepRL's command. :param folder: directory for the checkpoints"""
     subprocess.run(
         [
             str(pathlib.Path(sys.executable).with_name("sheeprl")), "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M",
-            *how.environment, *how.keys, "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
+            *settings.environment, "algo.cnn_keys.encoder=[]", "algo.mlp_keys.encoder=[state]", "env.num_envs=1",
+            "env.sync_env=True", "env.capture_video=False",
             "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
             "algo.optimizer.warmup=100",
-            f"algo.per_rank_sequence_length={how.length}", f"algo.replay_ratio={1 / how.steps_per_update}",
-            f"algo.total_steps={how.steps}", f"algo.learning_starts={HEATUP}", "algo.run_test=False",
-            f"buffer.size={how.steps}", "buffer.memmap=False", "buffer.checkpoint=False",
-            f"checkpoint.every={how.period}", "checkpoint.keep_last=null", "metric.log_level=0", f"seed={seed}",
+            f"algo.per_rank_sequence_length={SEQUENCE}", f"algo.replay_ratio={1 / STEPS_PER_UPDATE}",
+            f"algo.total_steps={settings.steps}", f"algo.learning_starts={HEATUP}", "algo.run_test=False",
+            f"buffer.size={settings.steps}", "buffer.memmap=False", "buffer.checkpoint=False",
+            f"checkpoint.every={settings.period}", "checkpoint.keep_last=null", "metric.log_level=0", f"seed={seed}",
             f"log_root={folder}", "root_dir=runs", "run_name=one", "model_manager.disabled=True",
         ],
         check=True, cwd=folder, stdout=sys.stderr,
@@ -113,14 +120,15 @@ def evaluate(checkpoint: pathlib.Path, episodes: int) -> float:
     return statistics.mean(returns)
 
 
-def main(preset: str, seed: str, episodes: str) -> None:
+def main(settings: str, seed: str, episodes: str) -> None:
     """Train, evaluate all checkpoints, and print the result."""
-    how = SETTINGS[preset]
+    how = PeerSettings(**json.loads(settings))
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        train(preset, int(seed), folder)
+        _train_here(how, int(seed), folder)
         saved = {int(file.stem.split("_")[1]): file for file in folder.rglob("ckpt_*.ckpt")}
-        curve = [[steps - HEATUP, evaluate(saved[steps], how.episodes)] for steps in sorted(saved) if steps > HEATUP]
+        trained = [steps for steps in sorted(saved) if steps > HEATUP]
+        curve = [[steps - HEATUP, evaluate(saved[steps], EPISODES_OF_POINT)] for steps in trained]
         print(json.dumps([evaluate(saved[max(saved)], int(episodes)), curve]))
 
 
