@@ -279,8 +279,8 @@ class EpisodicExperienceReplay(Memory):
         choice = uniform_rows(self.rng, int(ends[-1]), count)
         episode = ends.searchsorted(choice, "right")
         place = choice - (ends[episode] - sequences[episode])
-        fitting = np.clip(place - (length - 1), 0, np.maximum(lengths[episode] - length, 0))
-        starts = (fitting if overlap else place * length)[:, None]
+        last_start = np.maximum(lengths[episode] - length, 0)
+        starts = (np.clip(place - (length - 1), 0, last_start) if overlap else place * length)[:, None]
         steps = np.arange(-burn_in, length)
         last = lengths[episode][:, None] - 1
         positions = np.clip(starts + steps, 0, last) + self._starts()[episode][:, None]
