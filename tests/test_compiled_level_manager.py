@@ -88,7 +88,8 @@ def test_a_loss_that_is_not_finite_is_traced_to_the_input_filter(tmp_path):
     agent.input_filter = InputFilter()
     agent.input_filter.add_reward_filter("rescale", RewardRescaleFilter(float("inf")))
     manager = compiled(agent, tmp_path)
-    with pytest.raises(TrainingError, match=r"the input filter computed from finite numbers in step \d+ of an"):
+    reason = r"the reward that the input filter computed from finite numbers in step \d+ of an"
+    with pytest.raises(TrainingError, match=reason):
         manager.improve()
     manager.close()
 

@@ -102,7 +102,8 @@ def test_a_policy_that_was_changed_is_refused(place, monkeypatch, capsys):
     file = place / "policies" / "CartPole_PPO" / "policy.json"
     file.write_text(file.read_text() + " ")
     assert main(["fetch", CART_POLE]) == 2
-    assert "was changed" in capsys.readouterr().err
+    line = capsys.readouterr().err
+    assert f"the policy of {CART_POLE} in" in line and "was changed: " in line
     assert not pathlib.Path("CartPole_PPO_policy").exists()
 
 

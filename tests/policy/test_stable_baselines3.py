@@ -61,7 +61,8 @@ def test_a_network_of_another_shape_is_refused_and_nothing_is_left(tmp_path, cap
     _, file = saved("PPO", "CartPole-v1", [32, 32], tmp_path)
     assert imported(file, "tuned/CartPole_PPO") == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert "has layers 4x32 32 32x32 32 32x1 1 4x32 " in line and "but network 'main' of the preset has 4x64" in line
+    assert "has layers 4x32 32 32x32 32 32x1 1 4x32 " in line
+    assert "but network 'main' of the preset has 4x64 64 64x64" in line
     assert not (tmp_path / "experiments" / "imported").exists() or not any(
         (tmp_path / "experiments" / "imported").iterdir()
     )

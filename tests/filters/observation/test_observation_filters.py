@@ -261,7 +261,8 @@ class TestRGBToY:
         assert tuple(ObservationRGBToYFilter().get_filtered_observation_space(space).shape) == (6, 4)
 
     def test_other_spaces_are_refused(self):
-        with pytest.raises(CoachError, match=r"does not support VectorObservationSpace\(shape=\(3,\)\): it is not an"):
+        reason = r"does not support VectorObservationSpace\(shape=\(3,\)\): it is not an im"
+        with pytest.raises(CoachError, match=reason):
             ObservationRGBToYFilter().validate_input_observation_space(VectorObservationSpace(3))
         with pytest.raises(CoachError, match="it has 1 channels, not 3"):
             grey = ImageObservationSpace(np.array([6, 4, 1]), 255)
