@@ -34,8 +34,8 @@ class MultiAgentLevelManager(LevelManager):
     :param spaces_definition: the spaces of each player, by the player's name or in the players' order; None uses the
         spaces of the environment
     :param evaluation_environment_factory: builds the environment for evaluation; see ``LevelManager``
-    :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the episodes of
-        the other players are truncated. ``all`` waits until the episodes of all players have ended
+    :param done_condition: ``any`` ends the episodes of all players as soon as the episode of one player ends; the
+        episodes of the other players are truncated. ``all`` waits until the episodes of all players have ended
     :param agent_of: the agent's name for each player's name; None assigns all players to a single agent, or one player
         to each of several agents
     :param self_play: lets past policies of an agent play against this agent; None without self-play

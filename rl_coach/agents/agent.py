@@ -84,7 +84,7 @@ class Agent(CoachNames, AgentInterface):
     :cvar trains_asynchronously: True if several workers of one machine may train the agent at once, on shared weights
     :cvar explores_by_parameter: True if the control parameter of the exploration policy measures how much the agent
         explores. The parameter is then printed and logged
-    :cvar batch_network: name of the network whose ``batch_size`` the updates use; None for the first network
+    :cvar batch_network: name of the network with the ``batch_size`` of the updates; None for the first network
     :cvar episode_class: the class of the agent's episodes; its fields belong to one episode
     :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. A subclass
         that overrides ``reset_internal_state`` or ``__init__`` must set ``episode_attributes`` or ``episode_class``, or

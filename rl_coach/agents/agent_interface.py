@@ -54,7 +54,7 @@ class AgentInterface:
 
     @property
     def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
-        """A function that returns pictures [height, width, channels] uint8. A video shows them beside the picture of
+        """A function that returns pictures [height, width, channels] uint8. A video shows them next to the picture of
         the environment. None if the agent has no pictures. The function's argument is the number of steps in the
         present episode. It is called at each step, after the action is chosen and before its result is observed; at
         step 0, before the agent's episode begins.
@@ -161,7 +161,7 @@ class AgentInterface:
         """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """Return the episode in progress; None if there is none. ``take_up_episode`` continues it after another
+        """Return the episode in progress, or None without one. ``take_up_episode`` continues it after another
         episode, or in another run.
         """
         return None

@@ -71,9 +71,7 @@ def _algorithms_of(name: str) -> Iterator[NamedAlgorithm]:
 
 
 def plain_name(name: str) -> str:
-    """The form of a name in which names are compared: in small letters, without hyphens, underscores and other
-    signs.
-    """
+    """A name in small letters, without hyphens, underscores and other signs. Names are compared in this form."""
     return re.sub(r"[\W_]", "", name).lower()
 
 

@@ -27,7 +27,7 @@ class BCAgentParameters(AgentParameters):
     """Behavioural cloning of the demonstrations in ``memory.load_memory_from_file_path``. The agent takes the most
     probable action, or, with probability epsilon, a random action. Continuous actions are the mean plus Gaussian noise.
 
-    As in Coach 1.0.1, evaluations have noise as well: 5 % of the discrete actions are random
+    Evaluations also have noise, as in Coach 1.0.1: 5 % of the discrete actions are random
     (``exploration.evaluation_epsilon``), and continuous actions have a standard deviation of 5 % of their range
     (``exploration.continuous_exploration_policy_parameters.evaluation_noise``). 0 evaluates without noise.
     """

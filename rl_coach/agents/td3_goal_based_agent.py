@@ -61,8 +61,9 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Columns of random steps, as many as the batch has. The goal of each step is a later observation of its
-        episode.
+        """Columns of steps that are drawn at random from the memory. ``batch`` gives only their number. The goal of a
+        step is an observation after it in its episode; for the share ``identity_goal_sample_rate`` of the steps, it
+        is the step's own observation, with an action of 0 and a reward of 0.
         """
         lengths = self.memory.episode_lengths()
         episodes = self.rng.integers(len(lengths), size=len(batch))

@@ -198,7 +198,7 @@ class CompiledActing(Protocol):
 
 
 class CompiledAgent(CompiledActing, Protocol):
-    """The functions with which an agent takes part in a compiled loop.
+    """An agent in a compiled loop.
 
     :ivar period: environment steps between two training phases
     :ivar updates_per_phase: K, the largest number of updates in a training phase

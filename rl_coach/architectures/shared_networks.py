@@ -110,11 +110,11 @@ class SharedBlock:
         return self._first_array + floats * _NUMBER
 
     def updates(self, memory: Any) -> dict[str, np.ndarray]:
-        """By network, a view [1] of the number of updates."""
+        """A view [1] for each network: the number of updates."""
         return self._counts(memory, self._first_update)
 
     def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """By network, a view [1] of the number of workers whose gradients are in the sum for the next joint update."""
+        """A view [1] for each network: the number of workers with gradients in the sum for the next joint update."""
         return self._counts(memory, self._first_contributor)
 
     def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:

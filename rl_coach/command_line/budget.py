@@ -91,7 +91,10 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     speed = _measured(launcher.get_graph_manager_from_args(args), args, launcher, began)
     steps = speed.steps_in(end - time.monotonic())
     if steps < 1:
-        raise CoachError(f"--budget: {args.budget} s are too short: training would begin after {speed.preparing:.0f} s")
+        raise CoachError(
+            f"--budget: {args.budget} s are too short: after the measurement, the preparation "
+            f"({speed.preparing:.0f} s), an evaluation and the end of the run, no time is left to train"
+        )
     texts = [f"improve_steps=EnvironmentSteps({steps})"]
     texts += [f"{path}={_text(schedule, max(1, round(length * steps / total)))}" for path, schedule, length in settings]
     screen.print(f"--budget: {steps:,} steps fit ({1 / speed.per_step:,.0f} a second)")

@@ -51,7 +51,7 @@ class PresetSummary:
         return self.name, self.environment, self.algorithm, self.score, self.target
 
     def contains(self, text: str) -> bool:
-        """True if a column contains a text, in upper or lower case."""
+        """True if the name, the environment or the algorithm contains the text. Upper and lower case are equal."""
         return any(text.lower() in cell.lower() for cell in self.cells[:3])
 
 

@@ -226,8 +226,8 @@ class Kubernetes(Deploy):
     def trainer_logs(self) -> None:
         """Show the trainer's log until the run ends.
 
-        :raises CoachError: if the run failed; the message has the reason
-        :raises TrainingError: if training failed
+        :raises TrainingError: if the trainer reports that training failed
+        :raises CoachError: if the run failed for another reason; the message has the reason
         """
         raise_failure(self.follow())
 

@@ -170,7 +170,7 @@ class LocalOrchestrator:
         assert self._trainer is not None and self._asked is not None
         if self._asked == signal.SIGHUP:
             leave_lost_terminal()
-        screen.warning("stopping: the trainer saves a checkpoint; a second Ctrl-C ends it without one")
+        screen.warning("stopping: the trainer saves a checkpoint and ends; a second Ctrl-C ends it without saving")
         self._let_trainer_end(self._asked)
         code = self._trainer.code
         return code if code is not None and code > 0 else 128 + self._asked

@@ -41,5 +41,5 @@ class Places:
                 suggestion = did_you_mean(str(name), map(str, self._names)) or f"; there are {self._names}"
                 raise CoachError(f"there is no environment {name!r}{suggestion}")
         if len(set(named)) < len(named):
-            raise CoachError(f"an environment is named twice: {named}")
+            raise CoachError(f"env_ids contains an environment twice: {named}")
         return [self._indices[name] for name in named]

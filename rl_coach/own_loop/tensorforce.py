@@ -613,9 +613,9 @@ class TensorForceAgent(SpecAgent):
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
         """Continue from a model that ``save_model`` wrote.
 
-        :param directory: the directory of ``save_model``; its newest model is restored. After
-            ``save_model("models/mine")``, ``"models"`` works too, because ``mine`` was the beginning of TensorForce's
-            file names
+        :param directory: the directory of ``save_model``; its newest model is restored. The directory above it works
+            too: after ``save_model("models/mine")``, ``"models"`` finds the model. Scripts for TensorForce use
+            ``"models"``, because TensorForce's file names begin with ``mine``
         :param file: a file in ``directory``; without ``directory``, a path
         :raises CoachError: if the directory contains no model
         """

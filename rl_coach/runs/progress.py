@@ -274,10 +274,11 @@ class Progress:
             self._display.show(self.fields(status))
 
     def report(self, status: Status) -> dict[str, Any]:
-        """The state of the run as plain values, for ``status.json``: counts and rewards, None if there are none.
+        """The state of the run as plain values, for ``status.json``. A reward is None before it is known.
 
-        ``done`` and ``total`` are amounts of heatup or training, also during an evaluation in training. If the run only
-        evaluates, they are amounts of the evaluation. ``total`` is None if the run has no end.
+        ``done`` and ``total`` measure the progress of the heatup or of the training, in the unit of the schedule. In
+        an evaluation between two parts of the training, they still measure the training. If the run only evaluates,
+        they measure the evaluation. ``total`` is None if the run has no end.
         """
         goal = status.training or status.goal
         return {

@@ -627,7 +627,9 @@ def test_a_term_beside_the_rule_of_dqn_counts_with_an_lstm(tmp_path):
 
 def test_changed_states_are_refused_with_an_lstm_in_one_line(tmp_path):
     manager = graph(of_class(recurrent_dqn(), ChangedStates), Bandit, tmp_path, schedule(12, heatup=20))
-    with pytest.raises(CoachError, match="a recurrent network states that it has changed") as refusal:
+    with pytest.raises(
+        CoachError, match="changes observations before it passes them to a recurrent network"
+    ) as refusal:
         manager.improve()
     assert "\n" not in str(refusal.value)
 

@@ -317,7 +317,10 @@ def test_several_environments_are_named_and_answer_when_they_want():
     with pytest.raises(CoachError, match="environment 'south' has not answered"):
         agent.act(state(1), env_ids="south")
     agent.observe([0.0, 0.0], [False, True], env_ids=["north", "west"], next_states=[state(0.1), state(0.2)])
-    for ids, reason in [("east", "there is no environment 'east'"), (["west", "west"], "is named twice")]:
+    for ids, reason in [
+        ("east", "there is no environment 'east'"),
+        (["west", "west"], "contains an environment twice"),
+    ]:
         with pytest.raises(CoachError, match=reason):
             agent.act(np.zeros((2, 3), np.float32), env_ids=ids)
     with pytest.raises(CoachError, match="1 rows are given for 2 environments"):

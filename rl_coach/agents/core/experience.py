@@ -105,7 +105,8 @@ class Experience:
     def load(
         self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
     ) -> None:
-        """Fill the memory with recorded transitions. A memory of episodes gets the returns of this agent's discount.
+        """Fill the memory with recorded transitions. If the memory stores episodes, their returns are computed with
+        this agent's discount.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
             (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``; or a list of them

@@ -393,8 +393,8 @@ class SegmentLearning(Learning):
     def _arrived(self) -> list[Segment]:
         """The received segments of one update. The network predicts for all of them in one call.
 
-        For the segments from ``_played``, the network predicts one by one, because it may round differently for another
-        number of rows.
+        The network predicts separately for each segment from ``_played``. In one call for all of them, the rounding of
+        a segment's outputs could depend on the number of the other segments.
         """
         segments = [
             Segment(self._update_loop.filtered(one), one.start)

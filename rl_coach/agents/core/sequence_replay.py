@@ -153,8 +153,8 @@ class _UnrolledView:
             if all(known.get(name) is column for name, column in states.items()):
                 return row
         raise CoachError(
-            "the update rule gives a recurrent network states that it has changed: pass batch.states or "
-            "batch.next_states to the network, or set middleware_parameters to FCMiddlewareParameters"
+            "the update rule changes observations before it passes them to a recurrent network: pass batch.states or "
+            "batch.next_states unchanged, or set middleware_parameters to FCMiddlewareParameters"
         )
 
     def _unroll(self, unroll: Any) -> list[dict[str, Any]]:

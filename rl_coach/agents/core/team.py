@@ -30,7 +30,7 @@ class Team:
     - ``observation`` [N, F]: each player's observations as one vector, then the player's number in one-hot form if
       ``tells_players_apart``; zeros in place of the observations of a player that is not in the environment
     - ``state`` [S]: the environment's central state. Without one, the observations of all players of the team.
-    - ``present`` [N]: 1 for a player that acts next, 0 for a player that waits or has left
+    - ``present`` [N]: 1 for a player that acts next, 0 for a player that has left
     - ``action_mask`` [N, A]: a player that is not present has only action 0
 
     :param agent: the agent's name, for messages

@@ -1,4 +1,5 @@
-"""Update of C51: the projection of the distributional Bellman target onto the support."""
+"""Update of C51: the projection of the distributional Bellman target onto the support (Bellemare et al. 2017, "A
+distributional perspective on reinforcement learning")."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def categorical_rule(
     needs_online: bool,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """The loss of C51: the cross-entropy between the distributions of r + discount_t Z_target(s', a') and of Z(s, a)
-    (algorithm 1).
+    """The loss of C51: the cross-entropy between two distributions. The first is the distribution of r + discount_t
+    Z_target(s', a'), projected onto the support. The second is Z(s, a) (algorithm 1).
 
     The errors are the Kullback-Leibler divergences of the two distributions, which Rainbow uses as priorities (Hessel
     et al. 2018, section 4).

@@ -27,7 +27,8 @@ class PackedBatch(NamedTuple):
 
 
 class VectorStep(TrainingStep):
-    """A training step. Its optimizer updates all weights of a network as one vector.
+    """A training step with an optimizer that updates all weights of a network as one vector. If a network needs the
+    norms of single weight arrays or of their columns, the optimizer updates each array separately.
 
     :param step: supplies the networks, parameters and stages
     """

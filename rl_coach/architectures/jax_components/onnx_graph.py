@@ -155,7 +155,8 @@ class OnnxGraph:
     def _reshaped(self, name: str, shape: tuple) -> Value:
         if sum(not isinstance(n, int) for n in shape) > 1:
             raise CoachError(
-                f"a network reshapes to {shape}, and this shape has the batch size twice: use -f tensorflow"
+                f"cannot export to ONNX: a network reshapes to {shape}, and several of these sizes depend on the batch "
+                f"size: use -f tensorflow"
             )
         # -1: ONNX computes one size of the new shape itself, here the batch size
         target = [n if isinstance(n, int) else -1 for n in shape]

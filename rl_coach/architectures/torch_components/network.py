@@ -74,7 +74,9 @@ def made(
 
 
 def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
-    """Export a module in evaluation mode to a ``ModelProto``. Weights and buffers are inputs with the same names."""
+    """Export a module to an ONNX model (``onnx.ModelProto``), in evaluation mode. The module's weights and buffers are
+    inputs of the ONNX graph and keep their names.
+    """
     file: Any = io.BytesIO()
     example = torch.zeros((2, *shape[1:]))
     rows = {"x": {0: BATCH}, "y": {0: BATCH}}
