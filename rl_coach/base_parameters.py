@@ -223,7 +223,8 @@ class AlgorithmParameters(Parameters):
         data
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
     :ivar in_action_space: space of the goals that the agent of the level above may set; None without a level above
-    :ivar share_statistics_between_workers: no effect; it exists for programs written for Coach 1.0.1
+    :ivar share_statistics_between_workers: no effect, because workers always share the statistics of filters; a
+        warning says so if it is False. It exists for programs written for Coach 1.0.1
     :ivar n_step: number of rewards in a return; -1 sums all rewards to the end of the episode
     :ivar act_for_full_episodes: act in whole episodes between two training phases
     :ivar override_episode_rewards_with_the_last_transition_reward: replace the reward of each step by the episode's

@@ -361,7 +361,7 @@ class SACQHeadParameters(_NamedHead):
         normalisation, for example 100,000 in CrossQ. 0 for batch renormalisation from the start, None for batch
         normalisation only
 
-    :ivar scheme: a list of layers of each network, instead of ``network_layers_sizes``. No activation or normalisation
+    :ivar scheme: a list of layers of each network, instead of ``layers_sizes``. No activation or normalisation
         is added between these layers
     :ivar num_atoms: number of returns, evenly spaced from ``v_min`` to ``v_max``, in the distribution that each network
         predicts; 1 for no distribution

@@ -60,8 +60,8 @@ class HRLGraphManager(GraphManager):
         levels, given = len(self.agents_params), len(self.consecutive_steps_to_run_each_level)
         if not levels or levels != given:
             raise CoachError(
-                f"graph '{name}' has {levels} agents, but consecutive_steps_to_run_each_level has {given} numbers: "
-                f"give one number for each agent"
+                f"graph '{name}' has {levels} agents: consecutive_steps_to_run_each_level needs one number for each "
+                f"agent, not {given}"
             )
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:

@@ -399,6 +399,14 @@ def test_batch_sizes_without_effect_are_a_warning(make, network, counts, tmp_pat
     assert f"batches of 16, the batch_size of network '{counts}'" in line
 
 
+def test_statistics_of_one_worker_are_a_warning(tmp_path, capsys):
+    agent = continuous.ddpg()
+    agent.algorithm.share_statistics_between_workers = False
+    graph(agent, problem_of(continuous.ddpg), tmp_path)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "statistics" in line]
+    assert "agent 'agent': algorithm.share_statistics_between_workers = False has no effect" in line
+
+
 @pytest.mark.parametrize("make", [continuous.ddpg, continuous.maximum_entropy, ppo], ids=lambda make: make.__name__)
 def test_equal_batch_sizes_are_none(make, tmp_path, capsys):
     graph(make(), problem_of(make), tmp_path)

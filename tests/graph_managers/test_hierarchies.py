@@ -107,7 +107,7 @@ def test_a_levels_own_output_filter_stays(tmp_path):
 @pytest.mark.parametrize(
     ("steps", "count", "message"),
     [
-        ([EnvironmentSteps(1)], 2, "2 agents, but consecutive_steps_to_run_each_level has 1 numbers"),
+        ([EnvironmentSteps(1)], 2, "needs one number for each agent, not 1"),
         (EnvironmentSteps(1), 0, "0 agents"),
         (EnvironmentEpisodes(1), 2, "steps_limit of level 'level_1'"),
     ],

@@ -50,6 +50,7 @@ def add_learning(agent: Any, seeds: np.random.SeedSequence) -> None:
     agent.learning = agent.make_learning()
     agent.experience.rollout = agent.learning.rollout
     _warn_of_batch_sizes(agent)
+    _warn_of_separate_statistics(agent)
 
 
 def make_networks(agent: Any, seeds: np.random.SeedSequence) -> dict[str, NetworkWrapper]:
@@ -189,4 +190,13 @@ def _warn_of_batch_sizes(agent: Any) -> None:
         screen.warning(
             f"agent '{agent.name}': batch_size of network {others} has no effect; all networks learn from batches of "
             f"{counts}, the batch_size of network '{agent.update_loop.batch_network}'"
+        )
+
+
+def _warn_of_separate_statistics(agent: Any) -> None:
+    """Warn of ``share_statistics_between_workers = False``, which Coach 1.0.1 supports."""
+    if not agent.ap.algorithm.share_statistics_between_workers:
+        screen.warning(
+            f"agent '{agent.name}': algorithm.share_statistics_between_workers = False has no effect, because all "
+            f"workers use the same statistics of filters"
         )
