@@ -24,7 +24,7 @@ class PeerSettings:
     :param period: steps between two evaluations
     :param how: arguments of the algorithm that differ from its defaults
     :param episodes: number of episodes of an evaluation during training
-    :param algorithm: ``PPO`` or ``SAC``, or ``RecurrentPPO`` or ``TRPO`` of sb3-contrib
+    :param algorithm: ``PPO`` or ``SAC``, or ``ARS``, ``RecurrentPPO`` or ``TRPO`` of sb3-contrib
     :param normalizes: True: observations are normalised by their running mean and deviation
     :param pictures: number of stacked pictures in an observation, for an environment with pictures; 0 for other
         environments
@@ -70,6 +70,9 @@ SETTINGS = {
             "ent_coef": 0.01,
         },
         episodes=3,
+    ),
+    "CartPole_ARS": PeerSettings(
+        "CartPole-v1", 1, 100_000, 20_000, {"n_delta": 2, "delta_std": 0.1, "learning_rate": 0.1}, algorithm="ARS"
     ),
     "CartPole_RecurrentPPO": PeerSettings(
         "rl_coach.environments.toy_problems.cart_pole_without_velocity:CartPoleWithoutVelocity",
@@ -130,7 +133,7 @@ class _Curve(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        if self.num_timesteps and self.num_timesteps % self.settings.period == 0:
+        if self.num_timesteps >= self.settings.period * (len(self.points) + 1):
             self.note()
 
     def note(self) -> None:
@@ -163,7 +166,7 @@ def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list
     return mean_return(model, evaluated, episodes), curve.points
 
 
-_POLICIES = {"RecurrentPPO": "MlpLstmPolicy"}
+_POLICIES = {"RecurrentPPO": "MlpLstmPolicy", "ARS": "LinearPolicy"}
 
 
 def _algorithm(name: str) -> Any:

@@ -4,7 +4,7 @@ than in the paper. ``-f jax -lvl gymnax:Pendulum-v1`` compiles the whole loop.""
 from rl_coach.agents.fast_td3_agent import FastTD3AgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.filters.filter import InputFilter
@@ -30,6 +30,9 @@ policy.middleware_parameters.scheme = [Dense(64)]
 q.heads_parameters[0].network_layers_sizes = (256, 128)
 for network in (policy, q):
     network.batch_size, network.learning_rate = 1024, 0.001
+# A temperature that starts at 1 is large for rewards of a tenth: after 64,000 steps, it would still be above 0.7.
+temperature = agent_params.network_wrappers["temperature"]
+temperature.kept["log_temperature"], temperature.learning_rate = -4.6, 0.001
 algorithm = agent_params.algorithm
 algorithm.num_consecutive_playing_steps = EnvironmentSteps(COPIES)
 algorithm.num_consecutive_training_steps = 2
@@ -48,9 +51,16 @@ agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 1
 env_params = GymVectorEnvironment(level="Pendulum-v1")
 env_params.num_environments = COPIES
 
+# The target reward
+preset_validation_params = PresetValidationParameters()
+preset_validation_params.test = True
+preset_validation_params.min_reward_threshold = -200
+preset_validation_params.max_episodes_to_achieve_reward = 320
+
 graph_manager = BasicRLGraphManager(
     agent_params=agent_params,
     env_params=env_params,
     schedule_params=schedule_params,
     vis_params=VisualizationParameters(),
+    preset_validation_params=preset_validation_params,
 )

@@ -12,26 +12,12 @@ from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.agents.core.sequences import stored_state
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.dreamer_v3 import DECODER, DreamerSettings, dreamer_rule, imagined_step
+from rl_coach.architectures import world_model
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
-from rl_coach.architectures.world_model import (
-    BLOCKS,
-    SHRINKING,
-    SIZES,
-    VARIABLES,
-    DecoderHead,
-    ModelEmbedderParameters,
-    ModelHeadParameters,
-    ModelPolicyHead,
-    ModelSize,
-    OutcomeHead,
-    PriorHead,
-    ReturnHead,
-    StateSpaceMiddlewareParameters,
-    set_size,
-)
+from rl_coach.architectures.world_model import BLOCKS, SHRINKING, SIZES, VARIABLES, ModelSize
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import LAST_ACTION, ActionInfo, Batch, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.exploration_policies.categorical import categorical_or
@@ -50,10 +36,9 @@ class DreamerV3NetworkParameters(NetworkParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.input_embedders_parameters = {"observation": ModelEmbedderParameters()}
-        self.middleware_parameters = StateSpaceMiddlewareParameters()
-        heads = DecoderHead, PriorHead, OutcomeHead, ModelPolicyHead, ReturnHead
-        self.heads_parameters = [ModelHeadParameters(head) for head in heads]
+        self.input_embedders_parameters = {"observation": world_model.ModelEmbedderParameters()}
+        self.middleware_parameters = world_model.StateSpaceMiddlewareParameters()
+        self.heads_parameters = [world_model.ModelHeadParameters(head) for head in world_model.HEADS]
         self.create_target_network = True
         self.initial_weights = "truncated_normal"
         self.batch_size = 1024
@@ -101,21 +86,18 @@ class DreamerV3AgentParameters(AgentParameters):
     algorithm: DreamerV3AlgorithmParameters
 
     def __init__(self) -> None:
+        percentiles = ValuesParameters(kept={"low": 0.0, "high": 0.0})
         super().__init__(
             algorithm=DreamerV3AlgorithmParameters(),
             exploration=categorical_or(ContinuousEntropyParameters()),
             memory=EpisodicExperienceReplayParameters(),
-            networks={
-                "main": DreamerV3NetworkParameters(),
-                "returns": ValuesParameters(kept={"low": 0.0, "high": 0.0}),
-            },
+            networks={"main": DreamerV3NetworkParameters(), "returns": percentiles},
         )
         self.exploration[BoxActionSpace].evaluation_noise = 0.0
 
 
 class ModelReplay(SequenceReplay):
-    """Sequences of L + 1 states with the random numbers of an update. The update rule itself divides the rows into
-    sequences.
+    """Sequences of L + 1 states with the random numbers of an update. The update rule divides rows into sequences.
 
     A sequence may begin at each step, with the stored state of that step. An update refreshes the stored states.
 
@@ -212,8 +194,8 @@ class DreamerV3Agent(PolicyAgent):
         # the model predicts all observations, so it also reads all of them
         given = main.input_embedders_parameters.items()
         own = {name: embedder for name, embedder in given if name in names or name != "observation"}
-        main.input_embedders_parameters = {name: ModelEmbedderParameters() for name in names} | own
-        set_size(main, self.size, self.spaces.action)
+        main.input_embedders_parameters = {name: world_model.ModelEmbedderParameters() for name in names} | own
+        world_model.set_size(main, self.size, self.spaces.action)
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:

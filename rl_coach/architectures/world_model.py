@@ -115,9 +115,7 @@ def _activated(layers: Layers, x: Any) -> Any:
 
 
 class ModelEmbedder(InputEmbedder):
-    """Embeds a vector with ``symlog`` and three layers, or an image with four convolutions, which divide height and
-    width by ``SHRINKING``.
-    """
+    """Embeds a vector with ``symlog`` and three layers, or an image with four convolutions. Each halves its sides."""
 
     parameters: ModelEmbedderParameters
 
@@ -157,22 +155,17 @@ class StateSpaceMiddleware(Middleware):
         stoch = ops.reshape(sampled(ops, probabilities, state["noise"]), (-1, size.stoch))
         features = ops.concatenate([deter, stoch, ops.reshape(probabilities, (-1, size.stoch))], axis=-1)
         # times 1, because a Keras model cannot return an input itself as an output
-        return features, {
-            "deter": deter,
-            "stoch": stoch,
-            **{name: state[name] * 1.0 for name in (LAST_ACTION, "noise")},
-        }
+        given = {name: state[name] * 1.0 for name in (LAST_ACTION, "noise")}
+        return features, {"deter": deter, "stoch": stoch, **given}
 
     def _sequence_model(self, layers: Layers, state: State) -> Any:
         """[B, deter], the next deterministic state."""
         size, ops, deter = self.parameters.size, layers.ops, state["deter"]
         action = state[LAST_ACTION]
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
-        inputs = ops.concatenate(
-            [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)], axis=-1
-        )
+        inputs = [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)]
         by_block = ops.reshape(deter, (-1, BLOCKS, size.deter // BLOCKS))
-        x = ops.concatenate([by_block, ops.stack([inputs] * BLOCKS, axis=1)], axis=-1)
+        x = ops.concatenate([by_block, ops.stack([ops.concatenate(inputs, axis=-1)] * BLOCKS, axis=1)], axis=-1)
         x = layers.dense_blocks(x, size.deter // BLOCKS)
         x = _activated(layers, ops.reshape(x, (-1, size.deter)))
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
@@ -210,9 +203,7 @@ class PriorHead(ModelHead):
 
 
 class DecoderHead(ModelHead):
-    """The decoded observations [B, ...] by name: images with pixels from 0 to 1, and the ``symlog`` of other
-    observations.
-    """
+    """Observations [B, ...] by name: images with pixels from 0 to 1, and the ``symlog`` of other observations."""
 
     num_layers = 3
 
@@ -283,6 +274,10 @@ class ModelPolicyHead(ModelHead):
         share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
         mean = self._in_bounds(layers, ops.tanh(outputs))
         return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}
+
+
+HEADS = DecoderHead, PriorHead, OutcomeHead, ModelPolicyHead, ReturnHead
+"""The heads of a world model, in the order of its outputs."""
 
 
 class ModelEmbedderParameters(InputEmbedderParameters):
