@@ -82,13 +82,17 @@ class SameConv2d(Conv2d):
     """A convolution with zeros around the image (TensorFlow's SAME). The new size depends only on ``strides``."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
-        ops = layers.ops
         for axis in (1, 2):
             length = int(x.shape[axis])
             missing = max((-(-length // self.strides) - 1) * self.strides + self.kernel_size - length, 0)
-            zeros = ops.zeros_like(x[:, :1] if axis == 1 else x[:, :, :1])
-            x = ops.concatenate([zeros] * (missing // 2) + [x] + [zeros] * (missing - missing // 2), axis=axis)
+            x = with_zeros(layers.ops, x, axis, missing // 2, missing - missing // 2)
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
+
+
+def with_zeros(ops: Any, images: Any, axis: int, before: int, after: int) -> Any:
+    """[B, height, width, channels] with rows (axis 1) or columns (axis 2) of zeros before and after them."""
+    zeros = ops.zeros_like(images[:, :1] if axis == 1 else images[:, :, :1])
+    return ops.concatenate([zeros] * before + [images] + [zeros] * after, axis=axis)
 
 
 class BatchnormActivationDropout(Layer):
@@ -288,6 +292,13 @@ class Layers:
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         """Convolve [B, height, width, channels] without padding."""
         raise NotImplementedError(f"{type(self).__name__} does not define convolution")
+
+    def doubled_convolution(self, x: Any, filters: int, size: int) -> Any:
+        """Double the height and the width of [B, height, width, channels]. Then convolve, with zeros around the image.
+
+        :param size: height and width of the kernel, odd
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define doubled_convolution")
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.

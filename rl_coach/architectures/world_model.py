@@ -105,10 +105,6 @@ def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
     return x
 
 
-def _convolved(layers: Layers, x: Any, filters: int) -> Any:
-    return SameConv2d(filters, kernel_size=5, strides=1).applied(layers, x)
-
-
 def _activated(layers: Layers, x: Any) -> Any:
     x = layers.rmsnorm(x)
     return x * layers.ops.sigmoid(x)
@@ -123,7 +119,7 @@ class ModelEmbedder(InputEmbedder):
         if self.given.kind == "image":
             x = x - 0.5
             for filters in (self.parameters.size.depth * factor for factor in FILTERS):
-                x = _convolved(layers, x, filters)
+                x = SameConv2d(filters, kernel_size=5, strides=1).applied(layers, x)
                 pairs = layers.ops.reshape(x, (-1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, filters))
                 x = _activated(layers, layers.ops.max(pairs, axis=(2, 4)))
             return layers.flatten(x)
@@ -231,8 +227,7 @@ class DecoderHead(ModelHead):
         x = ops.reshape(blocks, (-1, height, width, filters))
         x = x + ops.reshape(layers.dense(stoch, cells), (-1, height, width, filters))
         for count in (*reversed(fewer), shape[-1]):
-            doubled = ops.repeat(ops.repeat(_activated(layers, x), 2, axis=1), 2, axis=2)
-            x = _convolved(layers, doubled, count)
+            x = layers.doubled_convolution(_activated(layers, x), count, 5)
         return ops.sigmoid(x)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.jax_components.layers import JaxNetwork, inside_loop
+from rl_coach.architectures.jax_components.layers import JaxLayers, JaxNetwork, inside_loop
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.spaces import PlanarMapsObservationSpace, TensorObservationSpace
 from tests.architectures.networks import DISCRETE, network_parameters, spaces
@@ -69,7 +69,25 @@ def learn_in_a_loop() -> None:
     assert wrapper.state.updates == 3
 
 
+def double_and_convolve(size: int) -> None:
+    """A convolution of a doubled image is the same as a doubled image and then a convolution, also inside of a loop."""
+    rng = np.random.default_rng(size)
+    image, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 3, 5), (3,)))
+    kernel = rng.standard_normal((size, size, 5, 3)).astype(np.float32)
+    doubled, plain = JaxLayers.doubled_convolution_class(3, size, 1), keras.layers.Conv2D(3, size, padding="same")
+    large = image.repeat(2, axis=1).repeat(2, axis=2)
+    for layer, images in ((doubled, image), (plain, large)):
+        layer.build(images.shape)
+        layer.set_weights([kernel, bias])
+    assert doubled.compute_output_shape(image.shape) == (2, 8, 6, 3)
+    for around in (nullcontext(), inside_loop()):
+        with around:
+            np.testing.assert_allclose(doubled(image), plain(large), rtol=1e-4, atol=1e-4)
+
+
 if __name__ == "__main__":
     for case in CASES:
         compare(*case)
+    for odd in (1, 3, 5, 7):
+        double_and_convolve(odd)
     learn_in_a_loop()

@@ -10,7 +10,7 @@ import jax
 import keras
 from keras import ops
 
-from rl_coach.architectures.keras_components.layers import KerasLayers
+from rl_coach.architectures.keras_components.layers import DoubledConvolution, KerasLayers
 from rl_coach.architectures.keras_components.network import KerasNetwork
 
 _IS_IN_LOOP = ContextVar("_IS_IN_LOOP", default=False)
@@ -99,6 +99,10 @@ class LoopedConvolution(keras.layers.Conv2D):
         )
 
 
+class LoopedDoubledConvolution(DoubledConvolution, LoopedConvolution):
+    """A convolution of a doubled image; see its base classes."""
+
+
 def _cells(pixels: Any, counts: Sequence[int], size: Sequence[int]) -> Any:
     """Reshape [N, height, width, channels] to [N, *counts, size[0] * size[1] * channels]. Pixels that do not fit are
     cut off; missing pixels are zeros.
@@ -116,6 +120,7 @@ class JaxLayers(KerasLayers):
 
     dense_class = LoopedDense
     convolution_class = LoopedConvolution
+    doubled_convolution_class = LoopedDoubledConvolution
 
 
 class JaxNetwork(KerasNetwork):
