@@ -36,20 +36,11 @@ class PeerSettings:
     period: int
 
 
-VECTOR = ("algo.cnn_keys.encoder=[]", "algo.mlp_keys.encoder=[state]")
-IMAGE = ("algo.cnn_keys.encoder=[rgb]", "algo.mlp_keys.encoder=[]")
-SWINGUP = (
-    "env=dmc",
-    "env.wrapper.domain_name=cartpole",
-    "env.wrapper.task_name=swingup",
-    "env.action_repeat=4",
-    "env.max_episode_steps=-1",
-)
+SWINGUP = ("env=dmc", "env.wrapper.domain_name=cartpole", "env.wrapper.task_name=swingup", "env.action_repeat=4")
 SETTINGS = {
-    "CartPole_DreamerV3": PeerSettings(("env=gym", "env.id=CartPole-v1", *VECTOR), 6_000, 1_000),
-    "ControlSuite_DreamerV3": PeerSettings((*SWINGUP, *VECTOR, "env.wrapper.from_pixels=False"), 11_000, 2_500),
-    "ControlSuitePixels_DreamerV3": PeerSettings(
-        (*SWINGUP, *IMAGE, "env.wrapper.from_pixels=True", "env.wrapper.from_vectors=False"), 6_000, 1_250
+    "CartPole_DreamerV3": PeerSettings(("env=gym", "env.id=CartPole-v1"), 6_000, 1_000),
+    "ControlSuite_DreamerV3": PeerSettings(
+        (*SWINGUP, "env.wrapper.from_pixels=False", "env.max_episode_steps=-1"), 11_000, 2_500
     ),
 }
 
@@ -74,7 +65,8 @@ def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None
     subprocess.run(
         [
             str(pathlib.Path(sys.executable).with_name("sheeprl")), "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M",
-            *settings.environment, "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
+            *settings.environment, "algo.cnn_keys.encoder=[]", "algo.mlp_keys.encoder=[state]", "env.num_envs=1",
+            "env.sync_env=True", "env.capture_video=False",
             "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
             "algo.optimizer.warmup=100",
             f"algo.per_rank_sequence_length={SEQUENCE}", f"algo.replay_ratio={1 / STEPS_PER_UPDATE}",
