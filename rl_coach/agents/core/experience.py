@@ -132,6 +132,7 @@ class Experience:
             found = data_set_files.read(recorded)
             episodes = list(found.episodes())
             combinations = _combinations_as_parts(found.spaces, spaces.action)
+            transition: Any
             for transition in (transition for episode in episodes for transition in episode.transitions):
                 if combinations is not None:
                     _split(transition, combinations, spaces.action_mask_name)
@@ -339,7 +340,7 @@ def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) 
     return actions.raw_actions if is_split and actions.counts is not None else None
 
 
-def _split(transition: Transition, combinations: np.ndarray, mask_name: str | None) -> None:
+def _split(transition: Any, combinations: np.ndarray, mask_name: str | None) -> None:
     """Replace the number of a combination by the choices of its parts, and masks [A] over combinations by masks [K, M]
     over the choices of each part. A choice is allowed if a combination with it is allowed.
 
