@@ -270,6 +270,12 @@ class ActionMaskSpace(VectorObservationSpace):
             combined = combined.reshape((*masks.shape[:-1], -1))
         return combined
 
+    def by_choice(self, masks: np.ndarray) -> np.ndarray:
+        """The masks with one number for each choice of each part, [..., S], if an agent chooses each part separately
+        ([..., K, M]); otherwise the masks themselves.
+        """
+        return masks if self.counts is None or self.num_dimensions != 2 else masks[..., _is_choice(self.counts)]
+
     def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
         """The action itself if the mask allows it; otherwise the first allowed action.
 

@@ -144,7 +144,8 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
 def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
     """The fault of an action mask that allows no action."""
     mask = action_mask_of(observation, info)
-    if mask is not None and not np.any(mask):
+    parts = mask if isinstance(mask, (tuple, list)) else [mask]  # the parts of a tuple have different lengths
+    if mask is not None and not any(np.any(part) for part in parts):
         yield Finding("mask", "the action mask allows no action, so it has no effect")
 
 

@@ -87,7 +87,11 @@ class KeyedEnvironment(FunctionEnvironment):
         )
 
     def reset(self, key: Any) -> tuple[Any, Any]:
-        return self._environment.reset(key, self._params)
+        answer = self._environment.reset(key, self._params)
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            raise CoachError(f"level '{self.name}': reset must return two values, observation and state")
+        observation, state = answer
+        return _arrays(observation), state
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
         answer = self._environment.step(key, state, action, self._params)
@@ -98,9 +102,16 @@ class KeyedEnvironment(FunctionEnvironment):
             )
         observation, state, reward, terminated, truncated, info = answer
         return Outcome(
-            info.get("final_observation", observation), state, jnp.asarray(reward, jnp.float32),
-            jnp.asarray(terminated, bool), jnp.asarray(truncated, bool),
+            _arrays((info or {}).get("final_observation", observation)), state,
+            self._single("reward", reward, jnp.float32), self._single("terminated", terminated, bool),
+            self._single("truncated", truncated, bool),
         )  # fmt: skip
+
+    def _single(self, name: str, value: Any, dtype: Any) -> Any:
+        array = jnp.asarray(value, dtype)
+        if array.size != 1:
+            raise CoachError(f"level '{self.name}': {name} has the shape {array.shape}, but must be one number")
+        return array.reshape(())
 
 
 class GymnaxEnvironment(KeyedEnvironment):
@@ -258,6 +269,13 @@ class FunctionSimulator(gymnasium.Env):
 def _as_numpy(observation: Any) -> Any:
     # The tree functions of JAX take a quarter of a step; a single array does not need them.
     return np.asarray(observation) if isinstance(observation, jax.Array) else jax.tree.map(np.asarray, observation)
+
+
+def _arrays(observation: Any) -> Any:
+    """An observation as an array, or as a dict of arrays."""
+    if isinstance(observation, dict):
+        return {name: _arrays(part) for name, part in observation.items()}
+    return jnp.asarray(observation)
 
 
 def _unbounded(shape: Any) -> gymnasium.spaces.Box:

@@ -17,6 +17,7 @@ from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
+from rl_coach.space_values import truth
 from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
@@ -104,7 +105,13 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         )
         self.players = list(self.env.possible_agents)
         self.num_agents = len(self.players)
+        if not self.players or len(set(self.players)) < self.num_agents:
+            raise CoachError(f"level '{level}': possible_agents is {self.players}, not a list of different names")
         self._answers: dict[str, EnvResponse] = {}
+        self._names_of_ends = {
+            player: [f"level '{level}': '{name}' of player '{player}'" for name in ("terminated", "truncated")]
+            for player in self.players
+        }
         self._read_spaces(observation_space_type, observations, combines_choices)
         self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
         self.seed_episodes(int(self._rng.integers(2**31)) if seed is None else seed)
@@ -252,8 +259,11 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         terminated: bool = False,
         truncated: bool = False,
     ) -> EnvResponse:
+        if (fault := self._readers[player].unfit(observation)) is not None:
+            raise CoachError(f"level '{self.env_id}': the observation of player '{player}': {fault.text}")
         state = self._readers[player](observation, info)
-        return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
+        terminated, truncated = map(truth, (terminated, truncated), self._names_of_ends[player])
+        return EnvResponse(state, float(reward), terminated or truncated, info, None, terminated)
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
         """The answers to the players with an ended episode, and to the next player. PettingZoo needs a last step

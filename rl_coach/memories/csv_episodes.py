@@ -22,7 +22,11 @@ _PROBABILITIES = "all_action_probabilities"
 _FEATURE, _NEXT = "state_feature_", "next_"
 _SINGLE = ("episode_id", "action", "reward", "terminated", "truncated", "is_raw", "transition_number", _PROBABILITIES)
 _NOT_READ = ("episode_name",)  # part of Coach's layout, but only for human readers
-_ENDS = re.compile(r"(is_)?(done|terminal|timeout|termination|truncation|end|game_over)s?|terminateds|truncateds", re.I)
+_ENDS = re.compile(
+    r"(.*[^a-z]|is)?(done|termin(al|ate|ated|ation)|truncat(e|ed|ion)|time_?(out|limit)|game_?over)s?([^a-z](flag|mask))?"
+    r"|((is|episode|step|trajectory)_?)*(ends?|ended|last)",
+    re.I,
+)
 _TRUTH = {"0": False, "false": False, "1": True, "true": True}
 _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -370,7 +374,8 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
     :param columns: the steps, one episode after the other
     :param episode_lengths: [E], the number of steps of each episode
     :param is_raw: True for values from the environment, False for the output of an agent's filters
-    :raises CoachError: if a value is neither a number nor a vector, or the file exists or cannot be written
+    :raises CoachError: if a value is neither a number nor a vector, the columns of an observation would have the names
+        of other columns, or the file exists or cannot be written
     """
     parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
     actions = columns.action_column
@@ -384,6 +389,9 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
     parts["is_raw"] = np.full(len(columns), int(is_raw))
     if _PROBABILITIES in columns.info_columns:
         parts[_PROBABILITIES] = np.asarray([str(row) for row in columns.info(_PROBABILITIES).tolist()])
+    readable = _features(list(parts), "state_")
+    if lost := [name for name in columns.state_columns if name not in readable]:
+        raise CoachError(f"'{path}': a CSV file cannot contain an observation with the name {lost[0]!r}: rename it")
     try:
         with open(path, "x", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

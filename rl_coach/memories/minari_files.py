@@ -14,10 +14,12 @@ import numpy as np
 from minari.data_collector import EpisodeBuffer
 
 from rl_coach.core_types import Batch
+from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.gym_spaces import StateReader, action_space_of
 from rl_coach.memories.data_set import DataSet
-from rl_coach.space_values import first_misfit
+from rl_coach.space_values import first_misfit, observation_name
 from rl_coach.spaces import (
+    ActionMaskSpace,
     ActionSpace,
     BoxActionSpace,
     DiscreteActionSpace,
@@ -149,7 +151,7 @@ def write(data_set: DataSet, dataset_id: str) -> None:
     columns, spaces, begin = data_set.columns, data_set.spaces, 0
     episodes = []
     for number, length in enumerate(data_set.episode_lengths):
-        episodes.append(_buffer(columns[begin : begin + length], number))
+        episodes.append(_buffer(columns[begin : begin + length], number, spaces))
         begin += length
     try:
         with warnings.catch_warnings():
@@ -157,8 +159,8 @@ def write(data_set: DataSet, dataset_id: str) -> None:
             stored = minari.create_dataset_from_buffers(
                 dataset_id,
                 episodes,
-                observation_space=_observation_space(columns),
-                action_space=_action_space(columns.action_column, None if spaces is None else spaces.action),
+                observation_space=_observation_space(episodes[0].observations),
+                action_space=_action_space(columns, None if spaces is None else spaces.action),
                 description="Written by Coach",
                 jpeg_encoding=False,  # JPEG would change the pixels
             )
@@ -168,7 +170,7 @@ def write(data_set: DataSet, dataset_id: str) -> None:
     stored.storage.update_metadata({_IS_RAW: data_set.is_raw})
 
 
-def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
+def _buffer(steps: Batch, number: int, spaces: SpacesDefinition | None) -> EpisodeBuffer:
     for name, column in steps.state_columns.items():
         if not np.array_equal(column[1:], steps.next_state_columns[name][:-1]):
             raise CoachError(
@@ -176,15 +178,18 @@ def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
                 f"format needs equal values"
             )
     # Minari stores one more observation than steps.
-    observations: Any = {
+    observations = {
         name: np.concatenate([column, steps.next_state_columns[name][-1:]])
         for name, column in steps.state_columns.items()
     }
+    mask_space = None if spaces is None else spaces.state.sub_spaces.get(ACTION_MASK)
+    if isinstance(mask_space, ActionMaskSpace):
+        observations[ACTION_MASK] = mask_space.by_choice(observations[ACTION_MASK])
     infos = {name: np.concatenate([column, column[-1:]]) for name, column in steps.info_columns.items()}
     terminated = steps.terminated_column
     return EpisodeBuffer(
         id=number,
-        observations=observations["observation"] if list(observations) == ["observation"] else observations,
+        observations=_nested(observations),
         actions=steps.action_column,
         rewards=steps.reward_column,
         terminations=terminated,
@@ -193,9 +198,29 @@ def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
     )
 
 
-def _observation_space(columns: Batch) -> gym.Space:
-    spaces: dict[str, gym.Space] = {name: _box_of(column) for name, column in columns.state_columns.items()}
-    return spaces["observation"] if list(spaces) == ["observation"] else gym.spaces.Dict(spaces)
+def _nested(observations: dict[str, np.ndarray]) -> Any:
+    """Observations in nested dicts, because Minari's format does not allow "/" in a name.
+
+    :raises CoachError: if a name is also the first part of another name
+    """
+    if list(observations) == ["observation"]:
+        return observations["observation"]
+    found: dict[str, Any] = {}
+    for name, column in observations.items():
+        *outer, last = ["action"] if name == observation_name(["action"]) else name.split("/")
+        place = found
+        for key in outer:
+            place = place.setdefault(key, {}) if isinstance(place, dict) else place
+        if not isinstance(place, dict) or last in place:
+            raise CoachError(f"Minari's format cannot contain '{name}' together with an observation '{outer or last}'")
+        place[last] = column
+    return found
+
+
+def _observation_space(observations: Any) -> gym.Space:
+    if isinstance(observations, dict):
+        return gym.spaces.Dict({name: _observation_space(part) for name, part in observations.items()})
+    return _box_of(observations)
 
 
 def _box_of(column: np.ndarray) -> gym.spaces.Box:
@@ -203,10 +228,13 @@ def _box_of(column: np.ndarray) -> gym.spaces.Box:
     return gym.spaces.Box(low, high, column.shape[1:], column.dtype)
 
 
-def _action_space(actions: np.ndarray, space: ActionSpace | None) -> gym.Space:
+def _action_space(columns: Batch, space: ActionSpace | None) -> gym.Space:
+    actions = columns.action_column
     if actions.dtype.kind in "iu" and actions.ndim == 1:
         known = space.num_actions if isinstance(space, DiscreteActionSpace) else 0
-        return gym.spaces.Discrete(max(known, int(actions.max()) + 1))
+        mask = columns.state_columns.get(ACTION_MASK)
+        masked = 0 if mask is None else mask.shape[1]
+        return gym.spaces.Discrete(max(known, masked, int(actions.max()) + 1))
     if isinstance(space, MultiDiscreteActionSpace):
         return gym.spaces.MultiDiscrete(space.counts)
     if isinstance(space, BoxActionSpace):

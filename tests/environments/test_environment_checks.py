@@ -79,6 +79,7 @@ LEVEL = """\
             return observation, reward, terminated, truncated, {"action_mask": np.ones(3, np.int8) * (self.steps != 6)}
 
     class Asserts(Walk):
+        joined = staticmethod(np.concatenate)
         spaces = {
             "Discrete": gym.spaces.Discrete(3, start=2), "MultiDiscrete": gym.spaces.MultiDiscrete([2, 3]),
             "large": gym.spaces.MultiDiscrete([9, 9, 9, 9]),
@@ -93,12 +94,12 @@ LEVEL = """\
 
         def reset(self, *, seed=None, options=None):
             observation, _ = super().reset(seed=seed)
-            return observation, {"action_mask": np.concatenate(self.mask())}
+            return observation, {"action_mask": self.joined(self.mask())}
 
         def step(self, action):
             chosen = np.atleast_1d(action - getattr(self.action_space, "start", 0))
             assert all(mask[one] for mask, one in zip(self.mask(), chosen)), f"{action} is forbidden"
-            return (*super().step(action)[:4], {"action_mask": np.concatenate(self.mask())})
+            return (*super().step(action)[:4], {"action_mask": self.joined(self.mask())})
 
     class Endless(Walk):
         def step(self, action):
@@ -189,10 +190,20 @@ def test_the_program_names_environment_and_step(capsys, level, name, text):
     assert sum(line.startswith(f"level '{level(name)}'{text}") for line in lines) == 1, lines
 
 
-@pytest.mark.parametrize("space", ["Discrete", "MultiDiscrete", "large"])
-def test_an_environment_may_refuse_what_its_mask_forbids(capsys, tmp_path, monkeypatch, space):
+@pytest.mark.parametrize(
+    "space, joined",
+    [
+        ("Discrete", "np.concatenate"),
+        ("MultiDiscrete", "np.concatenate"),
+        ("large", "np.concatenate"),
+        ("MultiDiscrete", "tuple"),
+        ("MultiDiscrete", "list"),
+    ],
+)
+def test_an_environment_may_refuse_what_its_mask_forbids(capsys, tmp_path, monkeypatch, space, joined):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "masks.py").write_text(textwrap.dedent(LEVEL).replace("{space}", space))
+    source = textwrap.dedent(LEVEL).replace("{space}", space).replace("(np.concatenate)", f"({joined})")
+    (tmp_path / "masks.py").write_text(source)
     code, lines = checked(capsys, "masks.py:Asserts")
     assert (code, lines[-1]) == (DONE, "level 'masks.py:Asserts': no problems in 100 steps, 5 episodes")
 

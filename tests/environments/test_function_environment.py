@@ -81,6 +81,49 @@ def test_a_step_with_another_number_of_values_is_a_mistake_of_the_user(monkeypat
         environment(f"{ZOO}:walk")
 
 
+def test_a_reset_with_another_number_of_values_is_a_mistake_of_the_user(monkeypatch):
+    from tests.zoo.function_environments import Walk
+
+    monkeypatch.setattr(Walk, "reset", lambda self, key, params: (np.zeros(2), 0, {}))
+    with pytest.raises(CoachError, match="reset must return two values"):
+        environment(f"{ZOO}:walk")
+
+
+def test_a_reward_of_several_numbers_is_a_mistake_of_the_user(monkeypatch):
+    from tests.zoo.function_environments import Walk
+
+    step = Walk.step
+
+    def act(self, key, state, action, params):
+        observation, state, _, *rest = step(self, key, state, action, params)
+        return observation, state, np.ones(2), *rest
+
+    monkeypatch.setattr(Walk, "step", act)
+    with pytest.raises(CoachError, match=r"reward has the shape \(2,\), but must be one number"):
+        environment(f"{ZOO}:walk")
+
+
+def test_no_info_a_list_and_an_array_of_one_number_are_read(monkeypatch):
+    from tests.zoo.function_environments import Walk
+
+    reset, step = Walk.reset, Walk.step
+
+    def begin(self, key, params):
+        observation, state = reset(self, key, params)
+        return list(observation), state
+
+    def act(self, key, state, action, params):
+        observation, state, reward, terminated, truncated, _ = step(self, key, state, action, params)
+        return list(observation), state, reward[None], terminated[None], truncated, None
+
+    before = environment(f"{ZOO}:walk").step(1)
+    monkeypatch.setattr(Walk, "reset", begin)
+    monkeypatch.setattr(Walk, "step", act)
+    after = environment(f"{ZOO}:walk").step(1)
+    assert (after.reward, after.game_over) == (before.reward, before.game_over)
+    assert np.array_equal(after.next_state["observation"], before.next_state["observation"])
+
+
 def installed(package: str, extra: str) -> pytest.MarkDecorator:
     reason = f"{package} is not installed: {install_command(extra)}"
     return pytest.mark.skipif(importlib.util.find_spec(package) is None, reason=reason)

@@ -195,3 +195,46 @@ def test_what_cannot_be_made_is_refused_in_one_line(level, settings, message):
     with pytest.raises(CoachError) as refusal:
         made(level, **settings)
     assert message in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "place, value, message",
+    [
+        (2, "no", "'terminated' of player 'a' is 'no', not True or False"),
+        (2, None, "'terminated' of player 'a' is None, not True or False"),
+        (3, 0.5, "'truncated' of player 'a' is 0.5, not True or False"),
+        (0, None, "the observation of player 'a': 'observation' is None, which is not an array of numbers"),
+        (0, np.zeros(9), "the observation of player 'a': 'observation' has the shape (9,), its space says"),
+    ],
+)
+def test_an_answer_that_has_another_form_in_a_later_step_is_one_line(monkeypatch, place, value, message):
+    from tests.zoo.parallel_players import Scripted
+
+    own = Scripted.step
+
+    def step(self, actions):
+        answer = list(own(self, actions))
+        answer[place] = dict.fromkeys(answer[place], value)
+        return tuple(answer)
+
+    environment = made("tests.zoo.parallel_players:make")
+    environment.reset_internal_state(True)
+    monkeypatch.setattr(Scripted, "step", step)
+    with pytest.raises(CoachError) as refusal:
+        environment.step(environment.get_random_action())
+    assert message in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"]])
+def test_players_need_different_names(monkeypatch, names):
+    from tests.zoo.parallel_players import Scripted
+
+    own = Scripted.__init__
+
+    def begin(self, *given, **settings):
+        own(self, *given, **settings)
+        self.possible_agents = names
+
+    monkeypatch.setattr(Scripted, "__init__", begin)
+    with pytest.raises(CoachError, match="not a list of different names"):
+        made("tests.zoo.parallel_players:make")

@@ -166,6 +166,10 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         ),
         (STEPS + ",done", ["0,1,1,1,1,0"], "the column 'done' is not known: name it 'terminated'"),
         (STEPS + ",timeouts", ["0,1,1,1,1,0"], "or 'truncated'"),
+        *(
+            (f"{STEPS},{name}", ["0,1,1,1,1,0"] * 2, f"the column '{name}' is not known")
+            for name in ("Terminated", "is_terminated", "episode_done", "TimeLimit.truncated", "is_last", "done_flag")
+        ),
         (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0, 1, False or True"),
         (STEPS, ["0,1,1,1"], "line 2 has 4 cells, and the header has 5"),
         (STEPS, ["0,1,,1,1"], "line 2, column 'reward': '' is not a finite number"),
@@ -193,5 +197,5 @@ def test_another_encoding_is_one_line(tmp_path, encoding, message):
 
 
 def test_columns_that_are_not_read_are_named(tmp_path, capsys):
-    columns_of(tmp_path, STEPS + ",temperature", ["0,1,1,1,1,3"] * 2)
-    assert "the columns 'temperature' are not read" in "".join(capsys.readouterr())
+    columns_of(tmp_path, STEPS + ",temperature,terminal_voltage,weekend", ["0,1,1,1,1,3,4,5"] * 2)
+    assert "the columns 'temperature', 'terminal_voltage', 'weekend' are not read" in "".join(capsys.readouterr())

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from rl_coach.agents.core.experience import Experience
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.base_parameters import TaskParameters
@@ -25,6 +26,14 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
 )
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
+from rl_coach.space_values import mask_space_of
+from rl_coach.spaces import (
+    MultiDiscreteActionSpace,
+    RewardSpace,
+    SpacesDefinition,
+    StateSpace,
+    VectorObservationSpace,
+)
 from rl_coach.utils import CoachError
 
 minari = pytest.importorskip("minari")
@@ -105,6 +114,65 @@ def test_what_is_written_is_read_again(tmp_path, place):
     equal(data_set_files.read(place), written)
     with pytest.raises(CoachError, match="already"):
         data_set_files.write(written, place)
+
+
+def of_states(named: dict, spaces=None) -> DataSet:
+    """One episode of two steps with these observations."""
+    steps = [Transition(dict(named), 1, reward=1.0, next_state=dict(named), game_over=last) for last in (False, True)]
+    return DataSet.of_episodes([steps], True, spaces)
+
+
+@pytest.mark.parametrize("names", [("observation/action", "observation"), ("a/b", "a/c/d", "1"), ("observation/x",)])
+def test_every_name_of_an_observation_can_be_written_to_minari(names):
+    written = of_states({name: np.full(2, number, np.float32) for number, name in enumerate(names)})
+    data_set_files.write(written, "minari:tests/names-v0")
+    found = data_set_files.read("minari:tests/names-v0")
+    assert {name: column.tolist() for name, column in found.columns.state_columns.items()} == {
+        name: [[number, number]] * 2 for number, name in enumerate(names)
+    }
+
+
+@pytest.mark.parametrize(
+    "place, names, message",
+    [
+        ("FILE.csv", ["observation", "feature"], "cannot contain an observation with the name 'feature'"),
+        ("FILE.csv", ["two\nlines"], "cannot contain an observation with the name"),
+        ("minari:tests/names-v0", ["a", "a/b"], "cannot contain 'a/b' together with"),
+        ("minari:tests/names-v0", ["a/b", "a"], "cannot contain 'a' together with"),
+    ],
+)
+def test_a_name_that_a_format_cannot_contain_is_one_line(tmp_path, place, names, message):
+    place = place.replace("FILE", str(tmp_path / "data"))
+    with pytest.raises(CoachError, match=message):
+        data_set_files.write(of_states({name: np.zeros(2, np.float32) for name in names}), place)
+    with pytest.raises(CoachError, match="cannot read"):
+        data_set_files.read(place)
+
+
+def test_masks_over_choices_are_loaded_from_minari():
+    action = MultiDiscreteActionSpace([2, 3])
+    mask_space = mask_space_of(action)
+    mask = mask_space.encode(np.array([1, 1, 0, 1, 1]))
+    spaces = SpacesDefinition(
+        StateSpace({"observation": VectorObservationSpace(2), "action_mask": mask_space}), None, action, RewardSpace(1)
+    )
+    state = {"observation": np.zeros(2, np.float32), "action_mask": mask}
+    steps = [Transition(state, np.array([1, 2]), reward=1.0, next_state=state, game_over=True)]
+    data_set_files.write(DataSet.of_episodes([steps], True, spaces), "minari:tests/masks-v0")
+    memory = EpisodicExperienceReplay((MemoryGranularity.Transitions, 10))
+    Experience(memory, DQNAgentParameters().algorithm).load(
+        "minari:tests/masks-v0", InputFilter(), OutputFilter(), spaces
+    )
+    loaded = memory.transitions_at(np.array([0]))
+    assert loaded.action_column.tolist() == [[1, 2]]
+    for states in (loaded.state_columns, loaded.next_state_columns):
+        assert states["action_mask"].tolist() == [mask.tolist()]
+
+
+def test_a_mask_can_be_wider_than_the_recorded_actions():
+    written = of_states({"observation": np.zeros(2, np.float32), "action_mask": np.array([1, 1, 0])})
+    data_set_files.write(written, "minari:tests/masks-v0")
+    assert data_set_files.read("minari:tests/masks-v0").spaces.action.num_actions == 3
 
 
 def test_pixels_stay_as_they_are():

@@ -131,12 +131,13 @@ class Experience:
         elif str(recorded).startswith(data_set_files.MINARI):
             found = data_set_files.read(recorded)
             episodes = list(found.episodes())
-            if found.is_raw:
-                combinations = _combinations_as_parts(found.spaces, spaces.action)
-                for transition in (transition for episode in episodes for transition in episode.transitions):
-                    action: Any = transition.action
-                    action = action if combinations is None else combinations[action]
-                    transition.action = output_filter.reverse_filter(ActionInfo(action)).action
+            combinations = _combinations_as_parts(found.spaces, spaces.action)
+            transition: Any
+            for transition in (transition for episode in episodes for transition in episode.transitions):
+                if combinations is not None:
+                    _split(transition, combinations, spaces.action_mask_name)
+                if found.is_raw:
+                    transition.action = output_filter.reverse_filter(ActionInfo(transition.action)).action
             self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
             memory.load(recorded)
@@ -337,3 +338,19 @@ def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) 
     actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None
+
+
+def _split(transition: Any, combinations: np.ndarray, mask_name: str | None) -> None:
+    """Replace the number of a combination by the choices of its parts, and masks [A] over combinations by masks [K, M]
+    over the choices of each part. A choice is allowed if a combination with it is allowed.
+
+    :param combinations: [A, K], the parts of each combination
+    :param mask_name: the name of the masks among the observations; None if there are no masks
+    """
+    transition.action = combinations[transition.action]
+    for state in (transition.state, transition.next_state):
+        if mask_name in state:
+            mask = np.asarray(state[mask_name])
+            found = np.zeros((combinations.shape[1], combinations.max() + 1), mask.dtype)
+            np.maximum.at(found, (np.arange(len(found)), combinations), mask[:, None])
+            state[mask_name] = found
