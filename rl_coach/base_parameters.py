@@ -1,7 +1,7 @@
 """The settings of a run: the parameter classes of presets.
 
-To set a parameter that does not exist raises an error with the nearest name. So a typing error in a preset never leads
-to a training with a default value.
+Setting a parameter that does not exist raises an error with the nearest name. A typing error in a preset therefore
+never leads to a training with a default value.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
     if name in spaces.state:
         return spaces.state[name]
     known = [*spaces.state.sub_spaces, "action"]
-    suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
+    suggestion = did_you_mean(name, known) or f": choose from {', '.join(repr(one) for one in known)}"
     raise CoachError(f"network '{network}' embeds '{name}', which is not an observation{suggestion}")
 
 

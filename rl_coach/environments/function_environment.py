@@ -331,7 +331,7 @@ _LIBRARIES: dict[str, tuple[Make, str]] = {
 def _require_known(level: str, name: str, known: Any) -> None:
     if name not in known:
         names = ", ".join(sorted(known))
-        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; there are {names}'}")
+        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; choose from {names}'}")
 
 
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:

@@ -273,8 +273,8 @@ class AnnoyDictionary:
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
             raise CoachError(
-                f"the saved dictionary has {len(keys)} keys of {keys.shape[1]} numbers; this one has room for "
-                f"{self.max_size} of {self.key_dimension}"
+                f"the saved dictionary has {len(keys)} keys of {keys.shape[1]} numbers; this dictionary "
+                f"has room for {self.max_size} keys of {self.key_dimension} numbers"
             )
         size = self.curr_size = len(keys)
         self.embeddings[:size], self.values[:size] = keys, state["values"]
