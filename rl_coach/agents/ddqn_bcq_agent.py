@@ -200,7 +200,7 @@ class DDQNBCQAgent(DDQNAgent):
 
     @cached_property
     def _known_states(self) -> list[np.ndarray]:
-        """For each action, the states [N, D] of training steps with this action."""
+        """The states [N, D] of training steps with each action, in the order of the actions."""
         points, actions = self._training_states
         size = self.ap.algorithm.action_drop_method_parameters.knn_size
         return [points[actions == action][-size:] for action in range(self.spaces.action.num_actions)]

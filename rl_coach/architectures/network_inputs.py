@@ -66,7 +66,7 @@ class NetworkInput:
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
             raise CoachError(
-                f"an input of the shape {self.shape} has no scheme {scheme.name}: set scheme to a list of "
+                f"an input of the shape {self.shape} cannot have the scheme {scheme.name}: set scheme to a list of "
                 f"layers, or add an ObservationRGBToYFilter before a filter that stacks images"
             )
         return schemes.resolve_layers(embedder, known)

@@ -325,7 +325,8 @@ _LIBRARIES: dict[str, tuple[Make, str]] = {
     "brax": (_make_brax, "brax"),
     "pgx": (_make_pgx, "pgx"),
 }
-"""For each beginning of a level's name: function that makes the environment, and the extra or package to install."""
+"""The function that makes the environment, and the extra or package to install, by the beginning of the level's
+name."""
 
 
 def _require_known(level: str, name: str, known: Any) -> None:

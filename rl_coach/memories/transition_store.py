@@ -558,7 +558,7 @@ class TransitionStore:
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
-                f"the saved memory has a capacity of {state['capacity']} transitions, this one of {self.capacity}; "
+                f"the saved memory has a capacity of {state['capacity']} transitions, this memory has {self.capacity}; "
                 "use the same memory.max_size"
             )
         self._reset()

@@ -125,7 +125,7 @@ class Stack:
 
     :param convolutions: the convolutions for images
     :param dense: the layers after the convolutions
-    :param cells: number of LSTM cells at the end; None for none
+    :param cells: number of LSTM cells at the end; None for no LSTM
     :param by_name: layers for single states by name, before all other layers
     :param scope: the network's name
     :param scopes: the names of the layers with kernels

@@ -58,7 +58,9 @@ def test_a_plane_without_channels_is_no_image_for_a_network():
 
 def test_a_scheme_is_refused_for_stacked_images_of_colours():
     stacked = NetworkInput((8, 6, 3, 4), "tensor")
-    with pytest.raises(CoachError, match=r"shape \(8, 6, 3, 4\) has no scheme Medium: .* ObservationRGBToYFilter"):
+    with pytest.raises(
+        CoachError, match=r"shape \(8, 6, 3, 4\) cannot have the scheme Medium: .* ObservationRGBToYFilter"
+    ):
         stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Medium))
     assert stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Empty)) == []
 

@@ -339,7 +339,7 @@ class QDND:
         :param embeddings: the keys [B, F]
         :param actions: [B]
         :param values: [B]
-        :param additional_data: [B], any objects; None for none"""
+        :param additional_data: [B], any objects; None for no data"""
         embeddings, actions, values = np.asarray(embeddings), np.asarray(actions), np.asarray(values)
         for action, dictionary in enumerate(self.dicts):
             rows = np.flatnonzero(actions == action)
