@@ -48,7 +48,7 @@ def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: 
     columns = _distinct({name: codes([run.get(name) for run in known]) for name in names})
     scores = np.array([float(run[result]) for run in known])
     if not columns or np.ptp(scores) == 0:
-        return Importance(text="No importance: all settings of these runs are equal, or all their results.")
+        return Importance(text="No importance: these runs have equal settings or equal results.")
     from sklearn.ensemble import RandomForestRegressor  # takes a second
 
     forest = RandomForestRegressor(_TREES, random_state=0, oob_score=True, min_samples_leaf=2)

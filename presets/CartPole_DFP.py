@@ -1,4 +1,4 @@
-"""Direct future prediction balances a pole on a cart. It predicts the reward of the episode so far."""
+"""Direct future prediction balances a pole on a cart. It predicts how the sum of the episode's rewards will change."""
 
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.base_parameters import EmbedderScheme, PresetValidationParameters, VisualizationParameters

@@ -1,7 +1,7 @@
 """The settings of a run: the parameter classes of presets.
 
-To set a parameter that does not exist raises an error with the nearest name. So a typing error in a preset never leads
-to a training with a default value.
+Setting a parameter that does not exist raises an error with the nearest name. A typing error in a preset therefore
+never leads to a training with a default value.
 """
 
 from __future__ import annotations
@@ -643,7 +643,7 @@ class TaskParameters(Parameters):
     :param use_cpu: do not use a GPU
     :param experiment_path: the directory that the run writes to
     :param seed: the run's seed, which makes the run repeatable; None draws a seed
-    :param checkpoint_save_secs: seconds between checkpoints; None for none
+    :param checkpoint_save_secs: seconds between checkpoints; None saves none at regular times
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
@@ -652,8 +652,8 @@ class TaskParameters(Parameters):
     :param num_gpu: has no effect; it exists for programs written for Coach 1.0.1. See ``num_devices``
     :param checkpoint_memory: save the replay memory in each checkpoint. Without the memory, a run cannot continue
         exactly
-    :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
-    :param checkpoint_save_episodes: training episodes between checkpoints; None for none
+    :param checkpoint_save_steps: environment steps of training between checkpoints; None does not count steps
+    :param checkpoint_save_episodes: training episodes between checkpoints; None does not count episodes
     :param checkpoint_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all, None
         uses the setting of the graph manager
     :param num_threads: number of threads for the networks; it cannot change after the first network of this process.

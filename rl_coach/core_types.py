@@ -365,7 +365,7 @@ class Transition:
     :param terminated: True if the episode ended by termination, so that there is no bootstrapping; None uses
         ``game_over``
     :ivar n_steps: number of environment steps in this transition: 1, except in n-step transitions of ``Episode``. The
-        reward is the discounted sum of so many rewards, and the value of ``next_state`` is multiplied by
+        reward is the discounted sum of the rewards of these steps, and the value of ``next_state`` is multiplied by
         discount ** n_steps
     """
 
@@ -639,7 +639,7 @@ class Batch:
         return _expand(self.return_column, expand_dims)
 
     def n_steps(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] int32: the number of steps in each transition. The reward is the sum of so many rewards."""
+        """[B] int32: the number of steps in each transition. The reward is the discounted sum of their rewards."""
         ones = np.ones(self.size, dtype=np.int32)
         return _expand(ones if self.n_step_column is None else self.n_step_column, expand_dims)
 

@@ -56,8 +56,8 @@ def is_installed(package: str) -> bool:
 
 
 def default_framework() -> str:
-    """The framework of a run without a choice of the user: the first installed one of TensorFlow, JAX, PyTorch and
-    MXNet, or ``tensorflow`` if none is installed.
+    """The framework of a run without ``-f``: the first of TensorFlow, JAX, PyTorch and MXNet that is installed, or
+    ``tensorflow`` if none is installed.
     """
     return next((one for one in _FRAMEWORKS if is_installed(one)), _FRAMEWORKS[0])
 

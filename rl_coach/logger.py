@@ -91,8 +91,8 @@ class ScreenLogger:
         self._early_lines: list[str] = []
 
     def keep(self, path: str | os.PathLike[str] | None) -> None:
-        """Append all further lines to a file, too. Lines that were printed before this call are also written to the
-        file, from the start of this process or from the last ``keep(None)`` on.
+        """Append all further lines to a file, too. The file also gets the lines that were printed since the start of
+        this process, or since the last ``keep(None)``.
 
         :param path: the path of the file; None ends the file, and forgets earlier lines
         """

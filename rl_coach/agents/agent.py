@@ -577,7 +577,7 @@ class Agent(CoachNames, AgentInterface):
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Additional columns, computed by the networks before the update. Needs ``learns_one_by_one``."""
+        """Additional columns, computed by the networks before the update. Called if ``learns_one_by_one`` is True."""
         return {}
 
     def learning_scalars(self) -> dict[str, float]:

@@ -101,7 +101,7 @@ class CILAgent(ImitationAgent):
         return commands[:, 0].astype(np.int32)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
-        """For each state the actions [A] of all branches."""
+        """The actions [A] of all branches, for each state."""
         inputs = self.prepare_batch_for_inference(states, "main")
         network, names = self.networks["main"].online_network, list(self._branches)
         branches = network.predict(inputs, outputs=names, squeeze_output=False)

@@ -52,9 +52,9 @@ class NNImitationModelParameters(Parameters):
 class KNNParameters(Parameters):
     """An action is familiar in a state if the data contain the action in a near state.
 
-    :ivar average_dist_coefficient: a state is near if its distance is at most this number times the mean distance. The
-        mean distance is the mean, over all states of the data and all actions, of the distance to the nearest state
-        with the action
+    :ivar average_dist_coefficient: a state is near if its distance is at most this number times the mean distance. For
+        the mean distance, Coach computes the distance of each state of the data to the nearest state with an action,
+        for each action, and takes the mean of all these distances
     :ivar knn_size: the number of newest states that are kept for each action
     :ivar use_state_embedding_instead_of_state: True compares the embeddings of the network ``reward_model`` if the
         agent has this network; otherwise states are compared
@@ -200,7 +200,7 @@ class DDQNBCQAgent(DDQNAgent):
 
     @cached_property
     def _known_states(self) -> list[np.ndarray]:
-        """For each action, the states [N, D] of training steps with this action."""
+        """The states [N, D] of training steps with each action, in the order of the actions."""
         points, actions = self._training_states
         size = self.ap.algorithm.action_drop_method_parameters.knn_size
         return [points[actions == action][-size:] for action in range(self.spaces.action.num_actions)]

@@ -158,7 +158,7 @@ class DFPAgent(ValueOptimizationAgent):
             )
         for name, scale in algorithm.scale_measurements_targets.items():
             if name not in names:
-                suggestion = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none with names'}"
+                suggestion = did_you_mean(name, names) or f"; measurements with names: {', '.join(names) or 'none'}"
                 yield f"algorithm.scale_measurements_targets names '{name}', which is not a measurement{suggestion}"
             elif not scale > 0:
                 yield f"algorithm.scale_measurements_targets['{name}'] is {scale}; it must be a number above 0"

@@ -262,7 +262,7 @@ class Players(AgentGroup):
     def act(self, action: ActionType | None = None) -> ActionInfo:
         """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
-        :return: a dict from each player to its action
+        :return: the chosen actions; ``action`` is a dict from each player to its action
         """
         actions: dict[str, Any] = {}
         for name, agent in self.agents.items():

@@ -76,7 +76,7 @@ class PolicyAgent(Agent):
         return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
-        """For each state, the network's outputs from which the action is chosen."""
+        """The outputs of the network that decide the action, for each state."""
         outputs = self.policy_outputs(self.get_prediction(states))
         return [[output[row] for output in outputs] for row in range(len(states))]
 

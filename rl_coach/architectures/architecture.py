@@ -70,8 +70,8 @@ class Architecture:
 
     @property
     def recurrent_outputs(self) -> dict[str, str]:
-        """By the name of each input for the recurrent state, the name of the output with its new value. Empty for a
-        network without a recurrent state.
+        """The outputs with the new recurrent state, by the names of the inputs for the old one. Empty for a network
+        without a recurrent state.
         """
         return {name: f"next_{name}" for name in self.recurrent_state}
 

@@ -114,7 +114,7 @@ class UpdateLayout:
     """The settings that updates are compiled for.
 
     :param stages: the stages of each update, one after the other
-    :param target_rates: by network, the rate of its target network: target = rate * online + (1 - rate) * target
+    :param target_rates: the rate of each network's target network: target = rate * online + (1 - rate) * target
     :param scalar_names: the names of the agent's scalars, in order
     :param learning: names of the networks that some updates leave out
     :param moving: names of the networks whose targets do not move after some updates
@@ -272,7 +272,8 @@ def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, 
     size = Fraction(outputs.shape[1]) / numbers_of_row
     if any((size * share).denominator > 1 for share in shares):
         raise CoachError(
-            f"the update rule's {', '.join(names.values)} must have B rows or a fixed share of B: change the rule"
+            f"the update rule's {', '.join(names.values)} must have B rows, one for each row of the batch, or a fixed "
+            f"share of B: change the rule"
         )
     end = int(size * names.has_errors)
     errors = outputs[:, :end] if names.has_errors else None
@@ -357,12 +358,12 @@ class Learner:
             into K equal parts, one for each update
         :param num_updates: K, the number of updates that the compiled step is made for
         :param count: number of updates to make; None for K. All numbers up to K use the same compilation
-        :param target_rates: by network, the rate of its target network: target = rate * online + (1 - rate) * target
-        :param learning: by network, [K] bool, False for updates that leave the network out. Then the network, its
+        :param target_rates: the rate of each network's target network: target = rate * online + (1 - rate) * target
+        :param learning: [K] bool for each network, False for updates that leave the network out. Then the network, its
             optimizer's slots and its bias corrections do not change. Networks that learn in all updates may be missing.
             The compiled step depends on the names, not on the values
-        :param moving: by network, [K] bool, False for updates after which the target network does not move. Networks of
-            ``target_rates`` whose targets always move may be missing
+        :param moving: [K] bool for each network, False for updates after which the target network does not move.
+            Networks of ``target_rates`` may be missing if their targets always move
         :param training_step: the number of the training step, from 0 on, for all these updates. Schedules of the
             learning rate depend on it. None if each update is a training step
         :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one
@@ -556,7 +557,7 @@ class Learner:
 
     @output_names.setter
     def output_names(self, names: OutputNames) -> None:
-        """Set the names to the names from another process, which has traced the update."""
+        """Set the names that another process found when it traced the update."""
         self._output_names[self.step.stages] = names
 
     def views(self, state: dict) -> dict[str, NetworkView]:

@@ -66,7 +66,7 @@ class NetworkInput:
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
             raise CoachError(
-                f"an input of the shape {self.shape} has no scheme {scheme.name}: set scheme to a list of "
+                f"an input of the shape {self.shape} cannot have the scheme {scheme.name}: set scheme to a list of "
                 f"layers, or add an ObservationRGBToYFilter before a filter that stacks images"
             )
         return schemes.resolve_layers(embedder, known)
@@ -155,7 +155,7 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
     if name in spaces.state:
         return spaces.state[name]
     known = [*spaces.state.sub_spaces, "action"]
-    suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
+    suggestion = did_you_mean(name, known) or f": choose from {', '.join(repr(one) for one in known)}"
     raise CoachError(f"network '{network}' embeds '{name}', which is not an observation{suggestion}")
 
 

@@ -50,7 +50,7 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
 
     :param model: the ``ModelProto``; its nodes and inputs are changed
     :param weights: the names of the inputs that may be transposed
-    :return: by name, the axes for ``numpy.transpose`` of each weight that the graph now expects in transposed form
+    :return: the axes for ``numpy.transpose``, by the name of each weight that the graph now expects in transposed form
     """
     readers: dict[str, list] = {}
     for node in model.graph.node:

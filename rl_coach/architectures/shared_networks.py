@@ -122,7 +122,7 @@ class SharedBlock:
         return dict(zip(self.names, np.split(counts, len(self.names))))
 
     def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
-        """By network and group, a view of all numbers as one vector."""
+        """A view of all numbers of each network and group, as one vector."""
         start = self._first_array
         views: dict[tuple[str, str], np.ndarray] = {}
         for key, shapes in self._shapes.items():

@@ -98,7 +98,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A setting: its path in steps, and its value."""
+    """A setting of ``-cp``: the steps of its path, and its value."""
 
     path: tuple[Step, ...]
     value: Any
@@ -592,7 +592,7 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
         same_name = [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == step.key]
         suggestion = f"; did you mean {' or '.join(map(repr, same_name[:3]))}?" if same_name else ""
     if not suggestion and target.names():
-        suggestion = f"; there are {', '.join(sorted(target.names()))}"
+        suggestion = f"; choose from {', '.join(sorted(target.names()))}"
     return f"-cp: {where} no {what}{suggestion}"
 
 

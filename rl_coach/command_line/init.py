@@ -25,7 +25,7 @@ def run(arguments: Sequence[str]) -> None:
     """
     args = command_line.parser_of(command_line.INIT).parse_args(arguments)
     if (args.file is None) == (args.preset is None):
-        raise CoachError("give a file for an environment or --preset ALGORITHM, not both (see coach init --help)")
+        raise CoachError("give either a file for an environment or --preset ALGORITHM (see coach init --help)")
     if args.preset is None:
         _write(_files_of_environment(pathlib.Path(args.file)))
         module = pathlib.Path(args.file).with_suffix("")

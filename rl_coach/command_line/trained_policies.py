@@ -84,7 +84,7 @@ def policies_directory() -> pathlib.Path:
 def index() -> dict[str, dict[str, Any]]:
     """Facts about the trained policies of tuned presets.
 
-    :return: by the preset's name a dict: ``run``, the training; ``mean_reward`` over ``episodes`` episodes;
+    :return: a dict for each preset: ``run``, the training; ``mean_reward`` over ``episodes`` episodes;
         ``sha256`` of ``policy.json``; ``repository`` and ``revision`` if the policy is on the Hub
     :raises CoachError: if ``policies.json`` is damaged
     """

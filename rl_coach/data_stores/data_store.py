@@ -115,7 +115,7 @@ class DataStore:
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
         """Prepare the directory of the store, if the store needs this.
 
-        :param crd: the directory of the checkpoints from which training starts; None for none
+        :param crd: the directory of the checkpoints that training starts from; None for no checkpoints
         """
 
     def _is_undefined(self, method: str) -> NoReturn:

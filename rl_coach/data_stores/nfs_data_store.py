@@ -109,7 +109,7 @@ class NFSDataStore(CheckpointDataStore):
         """Do nothing: all processes see the directory."""
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Copy the checkpoints from which training starts to the directory."""
+        """Copy the checkpoints of ``crd`` into the directory. Training starts from them."""
         self._make_directory()
         if crd is not None:
             shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True)

@@ -343,13 +343,14 @@ _LIBRARIES: dict[str, tuple[Make, str]] = {
     "brax": (_make_brax, "brax"),
     "pgx": (_make_pgx, "pgx"),
 }
-"""For each beginning of a level's name: function that makes the environment, and the extra or package to install."""
+"""The function that makes the environment, and the extra or package to install, by the beginning of the level's
+name."""
 
 
 def _require_known(level: str, name: str, known: Any) -> None:
     if name not in known:
         names = ", ".join(sorted(known))
-        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; there are {names}'}")
+        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; choose from {names}'}")
 
 
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:

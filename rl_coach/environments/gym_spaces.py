@@ -260,7 +260,7 @@ class StateReader:
         self._is_tuple = isinstance(space, gym.spaces.Tuple)
         leaves = _named_leaves(space, level)
         if unknown := [name for name in names or () if name not in leaves]:
-            suggestion = did_you_mean(unknown[0], leaves) or f"; there are: {', '.join(map(repr, leaves))}"
+            suggestion = did_you_mean(unknown[0], leaves) or f"; choose from {', '.join(map(repr, leaves))}"
             raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{suggestion}")
         if names is None and any(isinstance(part, READABLE) for _, part in leaves.values()):
             self.left_out = {name: part for name, (_, part) in leaves.items() if not isinstance(part, READABLE)}

@@ -219,8 +219,8 @@ class SelfResettingCopies(NativeCopies):
         unfinished = indices[~self.begun[indices]]
         if len(unfinished) and len(indices) < self.num_copies and self._next_seed is None:
             raise self._failure(
-                "it begins episodes by itself, so a copy cannot begin one before the last one has ended; make it with "
-                "the autoreset mode DISABLED"
+                "it begins episodes by itself, so a copy cannot cut its episode off and begin another; make the "
+                "environment with the autoreset mode DISABLED"
             )
         self.begun[indices] = False
         return indices if len(unfinished) else unfinished

@@ -384,7 +384,9 @@ def _task(suite: Any, name: str) -> Any:
 
     known = [*suite.ALL_ENVIRONMENTS, "CubeExp"]
     if name not in known:
-        raise CoachError(f"robosuite has no level '{name}'{did_you_mean(name, known) or '; ' + ', '.join(known)}")
+        raise CoachError(
+            f"robosuite has no level '{name}'{did_you_mean(name, known) or '; choose from ' + ', '.join(known)}"
+        )
     return REGISTERED_ENVS[name]
 
 

@@ -19,7 +19,7 @@ class StepColumns:
     :ivar rewards: [N] float64
     :ivar terminated: [N] bool, the episode ended in the environment itself
     :ivar truncated: [N] bool, a limit on the length ended the episode, and the episode did not terminate
-    :ivar infos: [N] each, by the info's key; masked for copies without the key
+    :ivar infos: an array [N] for each key of the infos, as a masked array if some copies do not have the key
     :ivar goals: [N, ...], the current goals; None for environments without goals
     """
 

@@ -20,7 +20,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's range
-        (0.1 is a tenth of the range); False: they are absolute. An element without two finite bounds counts as range 1
+        (0.1 is a tenth of the range); False: they are absolute. An element without two finite bounds has the range 1
     """
 
     constraints = {

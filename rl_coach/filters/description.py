@@ -135,7 +135,7 @@ class DescriptionReader:
         except (ImportError, KeyError) as error:
             raise CoachError(f"the policy needs '{path}', which does not exist: {error!r}") from None
         if getattr(found, "__module__", None) != module_name:
-            raise CoachError(f"the policy needs '{path}', but another module defines it")
+            raise CoachError(f"the policy needs '{path}', but this module imports the class and does not define it")
         return found
 
     def decode(self, value: Any) -> Any:

@@ -23,7 +23,7 @@ from rl_coach.utils import CoachError, TrainingError
 _SMALL_ROWS, _FRAME_ROWS = 32, 256
 _FRAME_BYTES = 4096  # size of an observation; above it, the cost of transport depends only on the number of bytes
 _CHUNK_BYTES = 8 << 20
-_MOST_UNFIT = 100  # if so many chunks were refused and none was stored, no chunk will fit: all workers are alike
+_MOST_UNFIT = 100  # after this number of refused chunks and none stored, no chunk will fit: all workers are alike
 _PRICE_OF_PUBLISHING = 10  # the pause is 10 times as long as publishing took, so publishing takes a tenth of the time
 
 
@@ -32,12 +32,12 @@ class Exchange:
     """Sizes and times of the exchange between a trainer and its workers.
 
     :param num_workers: number of workers that are started
-    :param window: number of chunks that a worker may send before it waits for a receipt; None for 1 if workers wait for
-        each new policy, and for 4 otherwise
+    :param window: number of chunks that a worker may send before it waits for a receipt. None is 1 if workers wait for
+        each new policy, and 4 otherwise
     :param chunk_rows: number of transitions in a chunk; None for a number that suits the size of the observations
     :param publish_seconds: the shortest time between two policies, in seconds
-    :param silence_seconds: the trainer gives up after so many seconds without Redis, without the data store or without
-        workers
+    :param silence_seconds: the trainer gives up after this number of seconds without Redis, without the data store or
+        without workers
     """
 
     num_workers: int
@@ -48,8 +48,8 @@ class Exchange:
 
 
 def is_synchronous(agent: Any) -> bool:
-    """True if workers wait for each new policy before they act. Then the agent can learn only from the newest policy,
-    or its settings select SYNC."""
+    """True if workers wait for each new policy before they act: the agent can learn only from the experience of its
+    newest policy, or its settings select SYNC."""
     chosen = agent.ap.algorithm.distributed_coach_synchronization_type
     return agent.learning.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
 

@@ -64,8 +64,8 @@ __all__ = [
 
 _ONE_STEP = EnvironmentSteps(1)
 ENDLESS_EPISODE = 100_000
-"""Coach warns of an episode with so many steps, and does not wait for its end. Episodes of Atari games have at most
-27,000 steps."""
+"""Coach warns of an episode with this number of steps, and does not wait for its end. Episodes of Atari games have at
+most 27,000 steps."""
 
 
 class GraphManager(CoachNames, Constrained):
@@ -950,7 +950,7 @@ class GraphManager(CoachNames, Constrained):
             try:
                 self.data_store.save_to_store()
             except (OSError, CoachError) as error:  # missing access rights may be temporary, too
-                screen.warning(f"{error}; the next checkpoint tries again")
+                screen.warning(f"{error}; Coach tries again at the next checkpoint")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
             self._run_callbacks.raise_failure_of_state()

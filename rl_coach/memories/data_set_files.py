@@ -70,7 +70,10 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
         array = np.asarray(column)
         is_number = array.dtype.kind in NUMBERS and array.dtype.itemsize <= _LARGEST_NUMBER
         if not is_number or not array.size or (name == "reward" and array.ndim != 1):
-            raise CoachError(f"'{place}': the {name} is {array.dtype} of the shape {array.shape[1:]}, not numbers")
+            raise CoachError(
+                f"'{place}': the {name} of a step is {array.dtype} of the shape {array.shape[1:]}; use numbers, "
+                f"at least one in each step, and exactly one for the reward"
+            )
         # agents compute in float32, in which numbers above this limit are infinite
         if array.dtype.kind == "f" and not (is_finite := np.abs(array) <= np.finfo(np.float32).max).all():
             row = int(np.argmin(is_finite.reshape(len(array), -1).all(axis=1)))

@@ -224,7 +224,7 @@ class Memory:
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
         """Store the transitions of a file that Coach 1 pickled."""
-        raise CoachError(f"{type(self).__name__} does not load transitions from Coach's pickles")
+        raise CoachError(f"{type(self).__name__} does not load transitions from pickles of Coach 1")
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
         """Store the episodes of a CSV file, after ``input_filter``."""

@@ -104,7 +104,9 @@ class TransitionStore:
         self.n_steps: np.ndarray | None = None  # None as long as all transitions have one step
 
     def drop_oldest(self, count: int = 1) -> None:
-        """Make space for ``count`` transitions: remove at least the oldest transition."""
+        """Remove one or more of the oldest transitions, because space for ``count`` transitions is needed. The caller
+        repeats the call until there is enough space.
+        """
         self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
@@ -556,7 +558,7 @@ class TransitionStore:
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
-                f"the saved memory has a capacity of {state['capacity']} transitions, this one of {self.capacity}; "
+                f"the saved memory has a capacity of {state['capacity']} transitions, this memory has {self.capacity}; "
                 "use the same memory.max_size"
             )
         self._reset()

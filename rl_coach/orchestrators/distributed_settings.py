@@ -171,7 +171,7 @@ class DistributedSettings:
 
         :param experiment_path: the experiment's directory on the trainer's machine
         :param prefix: beginning of the keys in the bucket
-        :param credentials: the path of the credentials file on the machines of trainer and workers; None for none
+        :param credentials: the path of the credentials file on the machines of trainer and workers; None for no file
         """
         settings = {
             "end_point": self.s3_end_point or None,

@@ -138,7 +138,7 @@ class Kubernetes(Deploy):
         """Create all objects that trainer and workers need. The trainer's Job, which owns the other objects, does not
         start a pod yet.
 
-        :param crd: the checkpoint that training starts from, which is copied to the data store; None for none
+        :param crd: the checkpoint that training starts from, which is copied to the data store; None for no checkpoint
         :return: True
         :raises CoachError: if a run with this name exists, or the cluster refuses
         """

@@ -39,8 +39,8 @@ class DataStoreOrder:
 class Limits:
     """Limits of a distributed run. All times are in seconds.
 
-    :param window: the largest number of chunks that a worker has sent and the trainer has not acknowledged. None for 1
-        if workers wait for each new policy (SYNC), and for 4 otherwise
+    :param window: the largest number of chunks that a worker has sent and the trainer has not acknowledged. None is 1
+        if workers wait for each new policy (SYNC), and 4 otherwise
     :param chunk_rows: the largest number of transitions in a chunk; None for a number that suits the size of the
         observations. Workers × window × chunk_rows is the largest number of transitions in Redis. It also limits the
         age of the policies that the trainer learns from

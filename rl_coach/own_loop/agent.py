@@ -142,7 +142,7 @@ class Agent:
     def autoreset_mode(self, mode: Any) -> None:
         name = str(getattr(mode, "name", mode)).lower()
         if mode is not None and name not in _AUTORESET_MODES:
-            raise CoachError(f"there is no autoreset_mode {mode!r}; there are: {', '.join(_AUTORESET_MODES)}")
+            raise CoachError(f"there is no autoreset_mode {mode!r}; choose from {', '.join(_AUTORESET_MODES)}")
         self._autoreset_mode = None if mode is None else name
 
     @property

@@ -135,7 +135,7 @@ class Actions:
     environment, which may have several named actions.
 
     :param parts: the actions by name; the name ``SINGLE`` means one action that is not in a dict
-    :param as_numbers: the agent has continuous numbers instead of choices; they are rounded down
+    :param as_numbers: True if the agent has continuous numbers instead of choices. The numbers are rounded down
     :raises CoachError: if there are no actions
 
     :ivar space: the Gymnasium space of the agent's actions
@@ -149,8 +149,7 @@ class Actions:
         self.as_numbers = (as_numbers and True in kinds) or len(kinds) > 1
         if self.as_numbers:
             logger.warning(
-                "the agent has continuous actions: for each choice (int, bool), Coach rounds the number of the "
-                "agent down"
+                "the agent's actions are continuous: Coach rounds each number down for actions of the type int or bool"
             )
         self.space = self._space(list(parts.values()))
 

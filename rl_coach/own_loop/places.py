@@ -38,7 +38,7 @@ class Places:
         named = list(env_ids) if self.is_batch(env_ids) else [env_ids]
         for name in named:
             if name not in self._indices:
-                suggestion = did_you_mean(str(name), map(str, self._names)) or f"; there are {self._names}"
+                suggestion = did_you_mean(str(name), map(str, self._names)) or f"; the environments are {self._names}"
                 raise CoachError(f"there is no environment {name!r}{suggestion}")
         if len(set(named)) < len(named):
             raise CoachError(f"env_ids contains an environment twice: {named}")

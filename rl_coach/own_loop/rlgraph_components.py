@@ -148,8 +148,8 @@ class PrioritizedReplay(Memory):
 
 
 def _observations(space: Any, where: str) -> dict[str, tuple[Any, Any]]:
-    """For each state of a Gymnasium space, Coach's space and the function that converts values (None if nothing
-    changes)."""
+    """Coach's space for each state of a Gymnasium space, and the function that converts its values (None if they do
+    not change)."""
     named = getattr(space, "spaces", None) or {"observation": space}
     return {name: observation_space_of(one, None, where, name) for name, one in named.items()}
 
@@ -312,9 +312,9 @@ class Policy(NeuralNetwork):
         return {"output": self._parts(nn_input)["logits"], "last_internal_states": None}
 
     def get_logits_parameters_log_probs(self, nn_input: Any) -> dict[str, Any]:
-        """For discrete actions ``logits``, ``parameters`` (the probabilities) and ``log_probs``, [B, A] each. For
-        continuous actions, ``logits`` and ``parameters`` are both the means and the standard deviations, and
-        ``log_probs`` is None.
+        """The outputs of the policy. For discrete actions, these are ``logits``, ``parameters`` (the probabilities)
+        and ``log_probs``, [B, A] each. For continuous actions, ``logits`` and ``parameters`` are both the means and the
+        standard deviations, and ``log_probs`` is None.
         """
         return {**self._parts(nn_input), "last_internal_states": None}
 

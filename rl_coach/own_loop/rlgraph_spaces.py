@@ -418,7 +418,7 @@ def _part(fields: Fields) -> Part:
 
 def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: float | None) -> Part:
     if low is None and high is None:
-        raise CoachError(f"the spec's '{fields.path('high')}' is missing, the number of values")
+        raise CoachError(f"the spec's '{fields.path('high')}' is missing: set it to the number of values")
     first, end = (0.0, low) if high is None else (low or 0.0, high)
     assert end is not None
     whole(-(10**9))(first, fields.path("low"))

@@ -41,7 +41,7 @@ def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Call
     """The ``__getattr__`` of a module, for names of the system that Coach does not support.
 
     :param system: the name of the system
-    :param names: by name, the replacement that the error recommends
+    :param names: the replacement that the error recommends for each name
     :param defined: the name of the module
     """
 
@@ -148,7 +148,7 @@ class Family:
             return self.algorithms[kind]
         if not isinstance(given, str):
             problem = "missing" if given is None else f"{shown(given)}, not the name of an algorithm"
-            raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.algorithms)}")
+            raise CoachError(f"the spec's 'type' is {problem}; choose from {', '.join(self.algorithms)}")
         try:
             return self.general.algorithm(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
         except CoachError as error:

@@ -125,7 +125,7 @@ class Stack:
 
     :param convolutions: the convolutions for images
     :param dense: the layers after the convolutions
-    :param cells: number of LSTM cells at the end; None for none
+    :param cells: number of LSTM cells at the end; None for no LSTM
     :param by_name: layers for single states by name, before all other layers
     :param scope: the network's name
     :param scopes: the names of the layers with kernels
@@ -235,7 +235,7 @@ def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
         value = layer.get(name)
         if value not in (None, 0.0, 0, True):
             logger.warning(
-                "the spec's '%s' is ignored: all layers of a network have the same initial weights and optimizer",
+                "the spec's '%s' is ignored: one initialisation and one optimizer apply to all layers of a network",
                 layer.path(name),
             )
     if kind in _LAYERS:
@@ -450,9 +450,9 @@ def set_replay(
 ) -> None:
     """Set the replay memory, from a specification such as ``{"type": "replay", "capacity": 10000}``.
 
-    :param kinds: by the type in the specification: True for a memory with priorities, False for one without, None for
-        the default memory of the algorithm
-    :param keys: by name, further keys of a memory with priorities, each with its setting in Coach
+    :param kinds: the memory of each type in the specification: True has priorities, False has none, None is the default
+        memory of the algorithm
+    :param keys: Coach's setting for each further key of a memory with priorities
     """
     if fields is None:
         return

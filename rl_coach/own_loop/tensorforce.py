@@ -253,7 +253,7 @@ def _explore(definition: Definition, given: Any) -> None:
     )  # fmt: skip
     kind = fields.choice("type", kinds)
     if kind is None:
-        raise CoachError(f"the spec's '{fields.path('type')}' is missing; there are {', '.join(kinds)}")
+        raise CoachError(f"the spec's '{fields.path('type')}' is missing; choose from {', '.join(kinds)}")
     exploration: Any
     if kind.startswith("ornstein"):
         exploration = OUProcessParameters()
@@ -350,7 +350,7 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     mode, baseline = fields.choice("baseline_mode", ("states", "network")), fields.fields("baseline")
     optimizer = fields.fields("baseline_optimizer")
     if mode is None and (baseline is not None or optimizer is not None):
-        raise CoachError("the spec's 'baseline_mode' is missing: states or network")
+        raise CoachError("the spec's 'baseline_mode' is missing: set it to states or network")
     if "main" in definition.parameters.network_wrappers:
         is_separate = None if mode is None or has_state(stack) else mode == "states"
         definition.set(f"network_wrappers['main'].{SEPARATE}", is_separate)

@@ -89,7 +89,7 @@ class Comparison:
     notes: Sequence[str] = ()
 
     def strata(self, side: Side) -> list[np.ndarray]:
-        """Scores of a side on the scale of 0 to 1, by environment [runs]."""
+        """Scores of a group on the scale of 0 to 1, by environment [runs]."""
         return [(side.scores[task] - low) / (high - low) for task, (low, high) in self.ranges.items()]
 
     def aggregates(self, side: Side) -> dict[str, Measure]:
@@ -113,7 +113,7 @@ class Comparison:
         return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
 
     def figures(self, task: str) -> tuple[Numbers, Numbers, Numbers, Mapping[str, Range]]:
-        """The scores and steps of all sides in an environment, as arguments for ``table_of_scores``."""
+        """The scores and steps of all groups in an environment, as arguments for ``table_of_scores``."""
         return (
             {side.name: side.scores[task] for side in self.sides},
             {side.name: side.steps[task] for side in self.sides},
@@ -132,7 +132,7 @@ class Comparison:
         return [side.scores[task] for task in self.tasks]
 
     def profiles(self) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-        """Thresholds on the scale of 0 to 1, and the performance profile of each side with its band [points]."""
+        """Thresholds on the scale of 0 to 1, and the performance profile of each group with its band [points]."""
         every = np.concatenate([scores for side in self.sides for scores in self.strata(side)])
         thresholds = np.linspace(min(0.0, every.min()), max(1.0, every.max()), _PROFILE_POINTS)
         return thresholds, {
@@ -149,13 +149,13 @@ def compare(
 ) -> Comparison:
     """Compare the runs below these directories.
 
-    Each directory is a side. Exceptions: in the directory of a sweep, each setting is a side. If there is only one
-    directory with several experiments, each experiment is a side.
+    Each directory is a group of runs. Exceptions: in the directory of a sweep, each setting is a group. If there is
+    only one directory, and it has several experiments, each experiment is a group.
 
     :param score: ``last`` or ``best``: the evaluation that gives a run's score
     :param ranges: the scores that count as 0 and as 1, by environment; by default the lowest and the highest score of
         all runs
-    :raises CoachError: if there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all groups share
     """
     notes: list[str] = []
     sides: list[Side] = []
@@ -167,9 +167,9 @@ def compare(
 def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Comparison:
     """Compare groups of runs.
 
-    :param groups: CSVs of the runs of each side, by its name
+    :param groups: CSVs of the runs of each group, by its name
     :param score: as for ``compare``
-    :raises CoachError: if there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all groups share
     """
     notes: list[str] = []
     sides = []
@@ -183,13 +183,13 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
     if not tasks:
         lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
-        raise CoachError(f"no environment has scores of all sides ({lists})")
+        raise CoachError(f"no environment has scores of all compared groups ({lists})")
     unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
         raise CoachError(f"a range is given for '{unknown}', but the environments are {', '.join(tasks)}")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
-        notes.append(f"not compared, because not all sides have runs there: {', '.join(sorted(left_out))}")
+        notes.append(f"not compared, because not all groups have runs there: {', '.join(sorted(left_out))}")
     found = {task: ranges.get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
     for task in (task for task in tasks if found[task] is None):
         notes.append(

@@ -40,7 +40,7 @@ def histogram(values: np.ndarray) -> dict[str, Any] | None:
 def append(directory: str | os.PathLike[str], steps: int, values: Mapping[str, np.ndarray]) -> None:
     """Append a line to the file in a run's directory.
 
-    :param values: by name, of any shape
+    :param values: arrays of any shape, by name
     :raises OSError: if the file cannot be written
     """
     found = {name: made for name, numbers in values.items() if (made := histogram(numbers)) is not None}

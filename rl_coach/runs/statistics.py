@@ -43,7 +43,7 @@ def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np
 
     :param values: scores [runs, ...]
     :param target: the score with a shortfall of 0
-    :return: values without that axis; 0 is the best
+    :return: the gaps, without the axis of the runs; 0 is the best
     """
     return target - np.minimum(np.asarray(values, np.float64), target).mean(axis=axis)
 

@@ -150,7 +150,7 @@ class SharedRunningStats:
             if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
                 raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
         if np.any(deviations < 0) or not is_finite(mean):
-            raise CoachError(f"the statistics '{self.name}' have numbers that no samples give")
+            raise CoachError(f"the statistics '{self.name}' have numbers that are impossible for any samples")
         with _WRITING:
             self._moments = self._moments.merged(count, mean, deviations)
 

@@ -147,7 +147,7 @@ def choice(choices: Iterable[str]) -> Read:
         suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
         raise CoachError(
             f"the spec's '{where}' {shown(value)} is not "
-            f"supported{suggestion or '; there are ' + ', '.join(known.values())}"
+            f"supported{suggestion or '; choose from ' + ', '.join(known.values())}"
         )
 
     return read
@@ -267,7 +267,7 @@ class Fields:
         """
         for name in self._given:
             if name not in self._known:
-                suggestion = did_you_mean(name, self._known) or f"; there are {', '.join(sorted(self._known))}"
+                suggestion = did_you_mean(name, self._known) or f"; choose from {', '.join(sorted(self._known))}"
                 raise CoachError(f"the spec's '{self.path(name)}' is not supported{suggestion}")
         for fields in self._below.values():
             fields.finish()

@@ -528,7 +528,9 @@ def test_values_with_the_same_number_of_rows_in_each_batch_are_refused():
         assert learner.train(columns(size), num_updates=1).values["two"].shape == (1, 2)
     # the outputs of the smaller batch, whose compiled call was not traced last: loss, norm, B errors and 2 values
     earlier = np.zeros((1, 2 + B + 2), np.float32)
-    with pytest.raises(CoachError, match="the update rule's two must have B rows or a fixed share of B"):
+    with pytest.raises(
+        CoachError, match="the update rule's two must have B rows, one for each row of the batch, or a fixed"
+    ):
         learner.result_of(learner.step.stages, earlier, 1).wait()
 
 

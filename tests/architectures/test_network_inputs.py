@@ -58,7 +58,9 @@ def test_a_plane_without_channels_is_no_image_for_a_network():
 
 def test_a_scheme_is_refused_for_stacked_images_of_colours():
     stacked = NetworkInput((8, 6, 3, 4), "tensor")
-    with pytest.raises(CoachError, match=r"shape \(8, 6, 3, 4\) has no scheme Medium: .* ObservationRGBToYFilter"):
+    with pytest.raises(
+        CoachError, match=r"shape \(8, 6, 3, 4\) cannot have the scheme Medium: .* ObservationRGBToYFilter"
+    ):
         stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Medium))
     assert stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Empty)) == []
 
@@ -103,7 +105,7 @@ def test_an_image_that_is_too_small_gets_a_small_scheme(side, scheme, caplog):
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("camra", "; did you mean 'camera'"), ("goal", ": there are 'observation', 'camera', 'table', 'action'")],
+    [("camra", "; did you mean 'camera'"), ("goal", ": choose from 'observation', 'camera', 'table', 'action'")],
 )
 def test_an_input_that_there_is_not(name, advice):
     with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', which is not an observation{advice}"):

@@ -42,8 +42,8 @@ def test_a_preset_to_edit_is_a_copy_that_loads(algorithm, source, tmp_path, monk
 @pytest.mark.parametrize(
     "given, said",
     [
-        ([], "give a file for an environment or --preset ALGORITHM, not both"),
-        (["my_env.py", "--preset", "SAC"], "give a file for an environment or --preset ALGORITHM, not both"),
+        ([], "give either a file for an environment or --preset ALGORITHM"),
+        (["my_env.py", "--preset", "SAC"], "give either a file for an environment or --preset ALGORITHM"),
         (["My-Env.py"], "must be made of small letters"),
         (["my_env"], "must be made of small letters"),
         (["nowhere/my_env.py"], "cannot be written"),

@@ -127,7 +127,7 @@ def test_copies_that_wait_neither_act_nor_count(level, tmp_path):
 def test_a_copy_cannot_begin_before_its_episode_has_ended(start):
     copies = start(MODES[1])
     copies.begin_columns(np.arange(3), np.ones(3, np.bool_))
-    with pytest.raises(TrainingError, match="cannot begin one before the last one has ended"):
+    with pytest.raises(TrainingError, match="a copy cannot cut its episode off and begin another"):
         copies.begin_columns(np.array([1]), np.array([True]))
     first = copies.begin_columns(np.arange(3), np.ones(3, np.bool_))
     assert first["number"].shape[0] == 3

@@ -158,13 +158,13 @@ def test_a_wrong_name_is_an_error_that_suggests_the_right_one():
     input_filter.add_reward_filter("clipping", RewardClippingFilter(-1, 1))
     with pytest.raises(CoachError, match="no reward filter 'cliping'; did you mean 'clipping'"):
         input_filter.remove_reward_filter("cliping")
-    with pytest.raises(CoachError, match=r"no filtered observation 'x' \(there are: 'observation'\)"):
+    with pytest.raises(CoachError, match=r"no filtered observation 'x' \(existing filters: 'observation'\)"):
         input_filter.remove_observation_filter("x", "double")
     with pytest.raises(CoachError, match="no filter of the observation 'observation' 'x'"):
         input_filter.remove_observation_filter("observation", "x")
     with pytest.raises(CoachError, match="no filtered observation 'front'"):
         input_filter.copy_filters_from_one_observation_to_another("front", "left")
-    with pytest.raises(CoachError, match=r"no action filter 'x' \(there are: none\)"):
+    with pytest.raises(CoachError, match=r"no action filter 'x' \(existing filters: none\)"):
         OutputFilter().remove_action_filter("x")
 
 

@@ -235,7 +235,7 @@ def test_returns_of_rewards_that_are_not_numbers_are_known():
 def test_only_complete_episodes_are_sampled():
     memory = episodic([3, 2], open_steps=4)
     assert set(numbers(memory.sample(200))) == {0, 1, 2, 4, 5}
-    with pytest.raises(CoachError, match="none of 1 episodes with 4 transitions is complete"):
+    with pytest.raises(CoachError, match=r"no episode is complete \(episodes: 1, transitions: 4\)"):
         episodic(open_steps=4).sample(1)
 
 

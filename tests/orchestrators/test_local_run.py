@@ -243,7 +243,7 @@ def test_a_bucket_that_refuses_in_the_middle_is_waited_for(failure, tmp_path):
         run = start(tmp_path, "-dcp", "run.ini", *PLAYING, "--nocolor", "-s", "1")
         lines = read_until(run, "Training> ")
         bucket.failure, bucket.fails = failure, True
-        lines += read_until(run, "the next checkpoint tries again")
+        lines += read_until(run, "Coach tries again at the next checkpoint")
         bucket.fails = False
         asked = len(bucket.requests)
         lines += read_until(run, "Training> ")

@@ -83,7 +83,7 @@ def test_same_step_needs_the_last_states():
 
 
 def test_modes_that_do_not_exist():
-    with pytest.raises(CoachError, match="there is no autoreset_mode 'later'; there are: disabled, next_step"):
+    with pytest.raises(CoachError, match="there is no autoreset_mode 'later'; choose from disabled, next_step"):
         play(AutoresetMode.DISABLED, "later")
 
 

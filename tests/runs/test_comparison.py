@@ -55,7 +55,7 @@ def test_groups_of_runs_are_compared_as_directories_are(experiments):
     for side, other in zip(found.sides, expected.sides):
         np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
     acrobot = [str(path) for path in (experiments / "Acrobot_DQN").rglob("*.csv")]
-    with pytest.raises(CoachError, match="no environment has scores of all sides"):
+    with pytest.raises(CoachError, match="no environment has scores of all compared groups"):
         compare_groups({"one": groups["CartPole_PG"], "other": acrobot})
 
 
@@ -78,8 +78,8 @@ def test_only_environments_that_all_have_are_compared(experiments):
         (experiments / name).rename(experiments / "both" / name)
     found = compare(["both", "CartPole_PG"])
     assert list(found.ranges) == ["CartPole-v1"]
-    assert found.notes == ["not compared, because not all sides have runs there: Acrobot-v1"]
-    with pytest.raises(CoachError, match="no environment has scores of all sides"):
+    assert found.notes == ["not compared, because not all groups have runs there: Acrobot-v1"]
+    with pytest.raises(CoachError, match="no environment has scores of all compared groups"):
         compare(["both/Acrobot_DQN", "CartPole_PG"])
     assert [side.name for side in compare(["CartPole_PG"]).sides] == ["CartPole_PG"]
 

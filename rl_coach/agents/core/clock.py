@@ -103,8 +103,8 @@ class TrainingClock:
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """For each of the next updates, True if targets are updated after it. None if targets are updated after each
-        update.
+        """A list for the next updates: True if targets are updated after the update. None if targets are updated after
+        each update.
         """
         if not self._updates_targets_within_calls:
             return None

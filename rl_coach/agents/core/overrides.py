@@ -57,7 +57,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }
-"""For each declaration, the methods that cancel it if a later class overrides them."""
+"""The methods that cancel each declaration if a later class overrides them."""
 
 # a class that defines both learns by learn_from_batch, which may call the rule
 is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced
@@ -97,7 +97,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "update_transition_before_adding_to_replay_buffer",
     },
 }  # fmt: skip
-"""For each fast path, the methods that a user's agent may override and still use the path."""
+"""The methods that a user's agent may override and still use a fast path, by the name of the path."""
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:

@@ -101,7 +101,7 @@ class Recorder:
             agent.signals.write_row(number, self._counts(RunPhase.TRAIN), agent.batches.epoch)
 
     def skip_written_rows(self) -> None:
-        """Continue after the last row of the run that has written the checkpoint."""
+        """Write only rows after the newest complete one. The run that saved the checkpoint wrote the others."""
         self._last_row = self.row_number
 
     def _counts(self, phase: RunPhase) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class ActingNetworkState(NetworkState):
 
 def refuse_to_learn(*arguments: Any) -> NoReturn:
     """Refuse to make a learner, because this process only acts. :raises CoachError: always"""
-    raise CoachError("this process only acts: train networks in the trainer, on another framework")
+    raise CoachError("this process only acts and cannot train networks: train them in the trainer")
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:

@@ -19,5 +19,5 @@ def get_activation_function(activation_function_string: str) -> Any:
         return None
     if activation_function_string not in ACTIVATIONS:
         suggestion = did_you_mean(activation_function_string, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)}"
-        raise CoachError(f"no activation function '{activation_function_string}'{suggestion} or none")
+        raise CoachError(f"no activation function '{activation_function_string}'{suggestion} ('none' is also allowed)")
     return getattr(tf.nn, activation_function_string)

@@ -20,7 +20,7 @@ class PendulumWithGoals(gym.Env):
     """Bring the pendulum to an angle and a velocity by a torque of -2 to 2 Nm.
 
     Observations are a dict of ``observation``, ``desired_goal`` and ``achieved_goal``: each the cosine and the sine of
-    the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32. A goal includes a
+    the angle from upright (radians) and the angular velocity (rad/s, clipped to ±15), [3] float32. A goal includes a
     velocity, so the goal of standing upright is ``[1, 0, 0]``.
 
     :param goal_reaching_thresholds: for each element, the largest distance between ``achieved_goal`` and

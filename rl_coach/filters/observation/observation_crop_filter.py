@@ -51,7 +51,10 @@ class ObservationCropFilter(ObservationFilter):
             raise self._refuse(input_observation_space, f"it crops {len(self._box)} dimensions; give a limit for each")
         if np.any(self.crop_low >= shape) or np.any(self.crop_high > shape):
             limits = f"{self.crop_low.tolist()} to {self.crop_high.tolist()}"
-            raise self._refuse(input_observation_space, f"its limits {limits} are outside; choose smaller ones")
+            raise self._refuse(
+                input_observation_space,
+                f"{limits} is outside of the observation; choose smaller limits",
+            )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         return np.asarray(observation)[self._box]

@@ -32,7 +32,7 @@ class Connection:
     earlier data is lost.
 
     :param url: an address in a form of ``redis_url``, without a password
-    :param password: the password; None for none
+    :param password: the password; None for no password
 
     :ivar client: the client of the package ``redis``
     :ivar times_connected: number of connections made so far

@@ -104,7 +104,7 @@ class Outbox:
         self.window = window
         self.acknowledged = 0
         self._outstanding: deque[EncodedChunk] = deque()
-        self._unsent = 0  # so many of the newest chunks have not been sent
+        self._unsent = 0  # the number of the newest chunks that have not been sent
         self._last = 0
 
     @property

@@ -161,7 +161,7 @@ def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], b
     """Read the entries of a document of plain data, and check them.
 
     :param document: the packed document, which any process may have written; None if it does not exist
-    :param checks: by the name of each entry, a function that returns True for a valid value
+    :param checks: a function for each entry, which returns True for a valid value
     :return: the entries by name; None if the document does not exist, has other entries, or has an invalid value
     """
     if document is None:

@@ -303,7 +303,8 @@ class EpisodicExperienceReplay(Memory):
         """The number of transitions that can be sampled."""
         if not self._lengths:
             raise CoachError(
-                f"cannot sample: none of {self.length()} episodes with {self._store.length} transitions is complete"
+                f"cannot sample, because no episode is complete (episodes: {self.length()}, transitions: "
+                f"{self._store.length})"
             )
         if self._num_training is None:
             return self._num_complete

@@ -127,7 +127,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def _check_goal(self, state: dict[str, Any], next_state: dict[str, Any]) -> None:
         if _GOAL not in state or self.goals_space.goal_name not in state:
             raise CoachError(
-                f"hindsight needs '{_GOAL}' and '{self.goals_space.goal_name}' in the state: {list(state)}"
+                f"hindsight needs '{_GOAL}' and '{self.goals_space.goal_name}' in the state; it has only {list(state)}"
             )
         shape, reached = np.shape(state[_GOAL]), self.goals_space.goal_from_state(next_state)
         if np.shape(reached) != shape and np.size(reached) != np.prod(shape):

@@ -273,8 +273,8 @@ class AnnoyDictionary:
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
             raise CoachError(
-                f"the saved dictionary has {len(keys)} keys of {keys.shape[1]} numbers; this one has room for "
-                f"{self.max_size} of {self.key_dimension}"
+                f"the saved dictionary has {len(keys)} keys of {keys.shape[1]} numbers; this dictionary "
+                f"has room for {self.max_size} keys of {self.key_dimension} numbers"
             )
         size = self.curr_size = len(keys)
         self.embeddings[:size], self.values[:size] = keys, state["values"]
@@ -339,7 +339,7 @@ class QDND:
         :param embeddings: the keys [B, F]
         :param actions: [B]
         :param values: [B]
-        :param additional_data: [B], any objects; None for none"""
+        :param additional_data: [B], any objects; None for no data"""
         embeddings, actions, values = np.asarray(embeddings), np.asarray(actions), np.asarray(values)
         for action, dictionary in enumerate(self.dicts):
             rows = np.flatnonzero(actions == action)

@@ -239,7 +239,7 @@ class SmallestValue:
         """Remove all values: set them to infinity."""
         self._values.fill(np.inf)
         self._smallest = np.inf
-        self._holders = len(self._values)  # at least so many places have the smallest value
+        self._holders = len(self._values)  # at least this number of places have the smallest value
 
     def update(self, places: int | np.ndarray, values: float | np.ndarray) -> None:
         """Change one or several values; infinity means no value. If a place occurs twice, the last value is used."""
