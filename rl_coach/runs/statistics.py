@@ -95,7 +95,8 @@ def _interval_of_mean(
     :param lows: the lower ends
     :param highs: the upper ends
     """
-    each, mean = np.asarray(values), np.mean(values, axis=0)
+    each = np.asarray(values)
+    mean = each.mean(axis=0)
     below, above = (np.sqrt(((each - np.asarray(ends)) ** 2).sum(axis=0)) / len(each) for ends in (lows, highs))
     return mean - below, mean + above
 
