@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.runs.differences import differing_parameters, varied_parameters
 from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, reward_range
 from rl_coach.runs.mean_curve import mean_of
 from rl_coach.runs.workers import RunSignals
@@ -15,12 +17,14 @@ from rl_coach.runs.workers import RunSignals
 from .colours import DASHES
 from .curves import Curve, line_of, smooth, x_values
 from .runs_table import detail_of, group_of, plain_value, short_names
-from .store import Run, varied_parameters
+from .store import Run
 from .view import View, x_label
 
+_READ_AS_A_VALUE = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.]+(e[-+]?\d+)?|")
+_CLASS = ".__class__"
 _REWARDS = (EVALUATION_REWARD, TRAINING_REWARD)
 _NUM_PARTS = 5
-_NUM_DIFFERENCES = 6
+_NUM_DIFFERENCES = 8
 _LONGEST_LABEL = 60
 _MOST_SETTINGS = 4
 """The largest number of settings in the name of a run."""
@@ -83,12 +87,22 @@ def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:
     :param varied: the settings that differ, and their short names
     """
     about = run.description
-    known = {short: plain_value(about.parameters.get(name)) for name, short in varied.items()}
-    settings = [f"{short}={value:g}" if isinstance(value, float) else f"{short}={value}"
-                for short, value in known.items() if value is not None]  # fmt: skip
+    known = {short: about.parameters.get(name) for name, short in varied.items()}
+    settings = [f"{short}={_written(value)}" for short, value in known.items() if value is not None]
     seed = f"seed {about.seed}" if about.seed is not None else ""
     start = time.strftime("%d %b %H:%M", time.localtime(about.start)) if about.start is not None else ""
     return [run.title, ", ".join(settings), seed, detail_of(run), start]
+
+
+def _written(value: Any) -> str:
+    """A parameter as a text. Different parameters have different texts, but 1 and 1.0 are equal. Words that can be
+    read as another value have quotes."""
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    if isinstance(value, str) and _READ_AS_A_VALUE.fullmatch(value):
+        return repr(value)
+    return str(plain_value(value))
 
 
 def draw(
@@ -247,9 +261,11 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
     :param runs: the runs
     :param name_of: returns the beginning of the name of a run's group, or an empty text
     """
-    varied = varied_parameters([run.description for run in runs])
+    descriptions = [run.description for run in runs]
+    varied = varied_parameters(descriptions)
     settings = dict(zip(varied, short_names(varied)))
-    parts = {run.id: _what_differs(run, name_of(run), settings) for run in runs}
+    classes = [name for name in differing_parameters(descriptions) if name.endswith(_CLASS)]
+    parts = {run.id: _what_differs(run, name_of(run), settings, classes) for run in runs}
     keys = {run.id: tuple(parts[run.id][:1]) for run in runs}
     for place in range(1, _NUM_DIFFERENCES):
         finer = {run.id: (*keys[run.id], parts[run.id][place]) for run in runs}
@@ -261,10 +277,12 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
     return _grouped(runs, lambda run: names[run.id])
 
 
-def _what_differs(run: Run, name: str, settings: Mapping[str, str]) -> list[str]:
+def _what_differs(run: Run, name: str, settings: Mapping[str, str], classes: Sequence[str]) -> list[str]:
     title, setting, *_ = _parts(run, settings)
     about = run.description
-    return [name, title, about.preset, about.agent, about.environment, setting]
+    places = short_names([place.removesuffix(_CLASS) for place in classes])
+    kinds = ", ".join(f"{place}={about.parameters.get(key)}" for place, key in zip(places, classes))
+    return [name, title, about.preset, about.agent, about.environment, about.framework, setting, kinds]
 
 
 def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:

@@ -15,11 +15,12 @@ from panel.custom import JSComponent
 
 from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
+from rl_coach.runs.differences import NO_SETTING, is_administrative, ranked_by_difference
 from rl_coach.runs.experiments import Summary, parse_timestamp
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
-from .store import NO_SETTING, Run, is_administrative, ranked_by_difference
+from .store import Run
 from .view import USUAL_COLUMNS
 
 GROUPINGS = {

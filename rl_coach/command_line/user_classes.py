@@ -17,7 +17,7 @@ def make_environment(module_and_class: str) -> Any:
     """
     from rl_coach.environments.environment import EnvironmentParameters
 
-    return _make(module_and_class, "-et", EnvironmentParameters, "environment parameters")
+    return _make(module_and_class, "-et", EnvironmentParameters, "environment parameters", {})
 
 
 def make_exploration(module_and_class: str, agent_params: Any) -> Any:
@@ -29,7 +29,9 @@ def make_exploration(module_and_class: str, agent_params: Any) -> Any:
     """
     from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
-    return _make(module_and_class, "-ept", ExplorationParameters, "exploration parameters", agent_params=agent_params)
+    return _make(
+        module_and_class, "-ept", ExplorationParameters, "exploration parameters", {"agent_params": agent_params}
+    )
 
 
 def make_callbacks(text: str) -> list[Callback]:
@@ -49,10 +51,12 @@ def _make_callback(text: str) -> Callback:
     path, bracket, arguments = text.partition("(")
     module_and_class = path.strip() if ":" in path else f"rl_coach.callbacks:{path.strip()}"
     offered = literal_arguments(f"--callback {text}", bracket + arguments) if bracket else {}
-    return _make(module_and_class, "--callback", Callback, "callbacks", takes_all=True, **offered)
+    return _make(module_and_class, "--callback", Callback, "callbacks", offered, takes_all=True)
 
 
-def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bool = False, **offered: Any) -> Any:
+def _make(
+    module_and_class: str, flag: str, base: type, kind: str, offered: dict[str, Any], takes_all: bool = False
+) -> Any:
     from rl_coach.utilities.stop_signals import stop_signals
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError, short_dynamic_import

@@ -165,12 +165,19 @@ class RunCallbacks:
 
     def set_state(self, states: dict[str, Any]) -> None:
         """Restore the states that ``get_state`` returned. A callback without a saved state starts from its initial
-        state.
+        state. Print a warning about states that no callback has.
 
         :raises CoachError: if a callback cannot restore its state
         """
         self._forget_steps()
-        for name, callback in self._named():
+        known = dict(self._named())
+        lost = [name.partition(" ")[2] for name in states if known and name not in known]
+        if lost:
+            screen.warning(
+                f"the checkpoint's states of {', '.join(lost)} are not restored: this run has other callbacks, or has "
+                f"them in another order ({', '.join(type(one).__name__ for one in self._callbacks)})"
+            )
+        for name, callback in known.items():
             if name in states:
                 try:
                     callback.set_state(states[name])

@@ -16,12 +16,14 @@ import numpy as np
 import pandas as pd
 
 from rl_coach.runs import run_group
+from rl_coach.runs.differences import varied_parameters
 from rl_coach.runs.evaluation import Range, RunStatistics
 from rl_coach.runs.experiments import (
     EVALUATION_REWARD,
     TRAINING_REWARD,
     Experiments,
     Summary,
+    describe,
     load,
     reward_range,
 )
@@ -43,6 +45,7 @@ LAST, BEST = "last", "best"
 """The evaluation that gives a run's score."""
 _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101
+_MOST_NAMED = 4
 _GAP = "  "
 _WIDEST = 80
 
@@ -63,6 +66,7 @@ class Side:
     :param to_target: environment steps until an evaluation reached the target and ended training, for the runs that
         reached it, by environment
     :param reward_ranges: the range of a run's rewards, by environment; only if the range of all runs is known and equal
+        and contains their scores
     """
 
     name: str
@@ -101,16 +105,18 @@ class Comparison:
             low, high = interval_over_runs(strata, measure)
             if name == "optimality gap":  # a shortfall is never negative
                 low = np.maximum(low, 0.0)
-            elif all(task in side.reward_ranges for task in self.ranges):
-                least, most = np.mean([self._scaled(side, task) for task in self.ranges], axis=0)
+            if all(task in side.reward_ranges for task in self.ranges):
+                least, most = np.sort(measure(self._extreme_scores(side)))
                 low, high = np.maximum(low, least), np.minimum(high, most)
             found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
         return found
 
-    def _scaled(self, side: Side, task: str) -> np.ndarray:
-        """The smallest and the largest possible reward of an environment on the scale of 0 to 1, [2]."""
-        low, high = self.ranges[task]
-        return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
+    def _extreme_scores(self, side: Side) -> np.ndarray:
+        """The smallest and the largest possible score of each run on the scale of 0 to 1 [runs, 2]."""
+        ends = [
+            (np.asarray(side.reward_ranges[task]) - low) / (high - low) for task, (low, high) in self.ranges.items()
+        ]
+        return np.repeat(ends, [len(side.scores[task]) for task in self.ranges], axis=0)
 
     def figures(self, task: str) -> tuple[Numbers, Numbers, Numbers, Mapping[str, Range]]:
         """The scores and steps of all groups in an environment, as arguments for ``table_of_scores``."""
@@ -249,9 +255,22 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         ranges.setdefault(task, set()).add(reward_range(status))
     if without:
         notes.append(f"{name}: {without} of {len(directories)} runs have no score yet and do not count")
+    varied = varied_parameters([describe(path, "", "") for path in runs["path"]])
+    if varied:
+        named = ", ".join(varied[:_MOST_NAMED]) + (" and others" if len(varied) > _MOST_NAMED else "")
+        notes.append(f"{name}: its runs have several values of {named}; its figures are over all of them")
     reached = {task: values[np.isfinite(values)] for task, values in _as_arrays(to_target).items()}
-    known = {task: common for task, of_runs in ranges.items() if len(of_runs) == 1 and (common := next(iter(of_runs)))}
+    known = {
+        task: common
+        for task, of_runs in ranges.items()
+        if len(of_runs) == 1 and (common := next(iter(of_runs))) and _are_inside(scores[task], common)
+    }
     return Side(name, _as_arrays(scores), _as_arrays(steps), curves, reached, known)
+
+
+def _are_inside(scores: Sequence[float], within: Range) -> bool:
+    """False if a score shows that the known range is wrong."""
+    return within[0] <= min(scores) and max(scores) <= within[1]
 
 
 def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:

@@ -80,7 +80,7 @@ def _about(comparison: Comparison) -> Section:
     ranges = "; ".join(f"{task}: {low:.6g} is 0, {high:.6g} is 1" for task, (low, high) in comparison.ranges.items())
     about = (
         "Measures follow Agarwal et al. 2021 (rliable). Intervals of scores are 95% intervals by Student's t, "
-        "for three or more runs. Intervals of probabilities come from a stratified bootstrap."
+        "for three or more runs. Intervals of probabilities are 95% intervals after Newcombe (1998, 2006)."
     )
     if ranges:
         about += f" Measures over environments use scores on a scale of 0 to 1: {ranges}."

@@ -17,6 +17,8 @@ FEWEST_RUNS = 3
 12.7 standard errors wide."""
 RESAMPLES = 1000
 _LARGEST_RESAMPLE_BYTES = 32 << 20
+_NORMAL_95 = 1.96
+_BISECTIONS = 50
 
 
 def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -58,25 +60,45 @@ def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) ->
     return np.mean([(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata], axis=0)
 
 
-def profile_interval(
-    strata: Sequence[np.ndarray], thresholds: np.ndarray, confidence: float = 0.95, resamples: int = RESAMPLES
-) -> tuple[np.ndarray, np.ndarray]:
-    """The pointwise percentile interval of ``performance_profile`` by a bootstrap that is stratified by environment.
+def profile_interval(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pointwise 95% interval of ``performance_profile``.
+
+    The percentiles of a bootstrap have no width where all runs score more, or all score less. With three runs they
+    contain the true share in 40% of the cases. This interval joins Wilson's intervals of the environments, with
+    continuity correction (Newcombe, "Two-sided confidence intervals for the single proportion", 1998, method 4).
 
     :param strata: as for ``performance_profile``
     :param thresholds: [points]
-    :param confidence: the share of resamples within the interval
     :return: the lower and the upper end [points]
     """
-    generator = np.random.default_rng(0)
-    shares = np.zeros((resamples, len(thresholds)))
-    for one in strata:
-        drawn = np.sort(np.asarray(one)[generator.integers(len(one), size=(resamples, len(one)))], axis=1)
-        for row, scores in zip(shares, drawn):
-            row += 1.0 - np.searchsorted(scores, thresholds, side="right") / len(one)
-    tail = 50.0 * (1.0 - confidence)
-    low, high = np.percentile(shares / len(strata), [tail, 100.0 - tail], axis=0)
-    return low, high
+    shares = [(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata]
+    lows = [_wilson_low(share, len(one)) for share, one in zip(shares, strata)]
+    highs = [1.0 - _wilson_low(1.0 - share, len(one)) for share, one in zip(shares, strata)]
+    return _interval_of_mean(shares, lows, highs)
+
+
+def _wilson_low(share: np.ndarray, count: int) -> np.ndarray:
+    """The lower end of Wilson's 95% interval with continuity correction. :param count: number of runs"""
+    squared = _NORMAL_95**2
+    root = np.sqrt(squared - 2.0 - 1.0 / count + 4.0 * share * (count * (1.0 - share) + 1.0))
+    low = (2.0 * count * share + squared - 1.0 - _NORMAL_95 * root) / (2.0 * (count + squared))
+    return np.where(share > 0.0, np.maximum(low, 0.0), 0.0)
+
+
+def _interval_of_mean(
+    values: Sequence[np.ndarray | float], lows: Sequence[np.ndarray | float], highs: Sequence[np.ndarray | float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of a mean over environments from their intervals (Zou and Donner, "Construction of confidence
+    limits about effect measures: a general approach", 2008).
+
+    :param values: the value of each environment
+    :param lows: the lower ends
+    :param highs: the upper ends
+    """
+    each = np.asarray(values)
+    mean = each.mean(axis=0)
+    below, above = (np.sqrt(((each - np.asarray(ends)) ** 2).sum(axis=0)) / len(each) for ends in (lows, highs))
+    return mean - below, mean + above
 
 
 def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> float:
@@ -90,28 +112,46 @@ def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.
     return float(np.mean([_wins(np.asarray(a)[:, None], np.asarray(b)[:, None]) for a, b in zip(better, worse)]))
 
 
-def improvement_interval(
-    better: Sequence[np.ndarray],
-    worse: Sequence[np.ndarray],
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The percentile interval of ``probability_of_improvement`` by a bootstrap that is stratified by environment.
+def improvement_interval(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The 95% interval of ``probability_of_improvement``.
+
+    The percentiles of a bootstrap have no width if all runs of one algorithm score more than all of the other. With
+    three runs each, this happens in 10% of the cases without any difference. This interval joins Newcombe's intervals
+    of the environments ("Confidence intervals for an effect size measure based on the Mann-Whitney statistic", 2006,
+    method 5), with Student's t instead of the normal quantile.
 
     :param better: as for ``probability_of_improvement``
     :param worse: as for ``probability_of_improvement``
-    :param confidence: the share of resamples within the interval
     """
-    generator = np.random.default_rng(seed)
-
-    def drawn(values: np.ndarray) -> np.ndarray:
-        return np.asarray(values)[generator.integers(len(values), size=(len(values), resamples))]
-
-    means = np.mean([_wins(drawn(a), drawn(b)) for a, b in zip(better, worse)], axis=0)
-    tail = 50.0 * (1.0 - confidence)
-    low, high = np.percentile(means, [tail, 100.0 - tail])
+    wins = [probability_of_improvement([a], [b]) for a, b in zip(better, worse)]
+    lows = [_newcombe_end(win, 0.0, len(a), len(b)) for win, a, b in zip(wins, better, worse)]
+    highs = [_newcombe_end(win, 1.0, len(a), len(b)) for win, a, b in zip(wins, better, worse)]
+    low, high = _interval_of_mean(wins, lows, highs)
     return float(low), float(high)
+
+
+def _newcombe_end(win: float, outermost: float, runs: int, other_runs: int) -> float:
+    """The end of an interval: the probability whose distance from ``win`` is its standard error times Student's t.
+
+    :param win: the share of pairs that the first algorithm wins
+    :param outermost: 0 for the lower end, 1 for the upper end
+    :param runs: number of runs of the first algorithm
+    :param other_runs: number of runs of the other algorithm
+    """
+    quantile = t_95(max(1, runs + other_runs - 2))
+
+    def variance(p: float) -> float:
+        of_pairs = (runs + other_runs) / 2 - 1
+        return p * (1 - p) * (1 + of_pairs * ((1 - p) / (2 - p) + p / (1 + p))) / (runs * other_runs)
+
+    inside, outside = win, outermost
+    for _ in range(_BISECTIONS):
+        middle = (inside + outside) / 2
+        if (middle - win) ** 2 <= quantile**2 * variance(middle):
+            inside = middle
+        else:
+            outside = middle
+    return outside
 
 
 def _wins(better: np.ndarray, worse: np.ndarray) -> np.ndarray:

@@ -190,6 +190,20 @@ def test_a_hook_that_is_not_overridden_is_not_called():
         assert (hooks.hear_steps, hooks.hear_updates) == heard
 
 
+def test_states_of_other_callbacks_are_told_of(capsys):
+    def hooks(*callbacks):
+        return RunCallbacks(callbacks, RunView(GraphManager("g", schedule(1, 1, 1))), lambda name: None)
+
+    states = hooks(StopOnPlateau(), Callback()).get_state()
+    assert list(states) == ["0 StopOnPlateau"]
+    for others in ([], [StopOnPlateau()], [StopOnPlateau(), Callback()]):
+        hooks(*others).set_state(states)
+        assert "not restored" not in capsys.readouterr().out
+    hooks(Callback(), StopOnPlateau()).set_state(states)
+    told = capsys.readouterr().out
+    assert "states of StopOnPlateau are not restored" in told and "(Callback, StopOnPlateau)" in told
+
+
 def test_a_callback_can_stop_the_run(tmp_path, capsys):
     recorder = Recorder()
     graph = trained(tmp_path, Asking([33], lambda run: run.stop("enough")), recorder)
@@ -415,6 +429,17 @@ def test_callbacks_by_name():
     assert isinstance(first, StopOnReward) and first.reward == 100 and second.steps == 5
     (own,) = make_callbacks(f"{pathlib.Path(__file__)}:Recorder")
     assert own.calls == []
+
+
+@pytest.mark.parametrize("name", ["kind", "flag", "base", "takes_all", "offered", "module_and_class"])
+def test_an_argument_of_a_callback_may_have_any_name(tmp_path, name):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from rl_coach.callbacks import Callback\n"
+        f"class Mine(Callback):\n    def __init__(self, {name}):\n        self.given = {name}\n"
+    )
+    (own,) = make_callbacks(f"{path}:Mine({name}=3)")
+    assert own.given == 3
 
 
 @pytest.mark.parametrize(

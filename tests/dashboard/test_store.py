@@ -20,9 +20,10 @@ from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
 from rl_coach.dashboard.panels import histograms_of, media_of, no_experiments, output, parameters_table
 from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns, titles_of
-from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
+from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import USUAL_COLUMNS, View
 from rl_coach.runs import histogram_file, signal_file
+from rl_coach.runs.differences import ranked_by_difference, varied_parameters
 from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError
@@ -324,6 +325,35 @@ def test_a_mean_is_over_runs_that_differ_in_nothing_but_their_seeds(root):
     view = View(runs=tuple(run.id for run in sweep), left=("Training Reward",), group="experiment", draw="iqm")
     curves = draw(view, store.runs, store.columns(view.runs), lambda key: 0).curves
     assert sorted(curve.label for curve in curves) == [f"{name} (2)" for name in sizes]
+
+
+@pytest.mark.parametrize(
+    ("setting", "groups"),
+    [
+        ({"algorithm": {"discount": [1, 1.0, "1"]}}, {"discount=1": 2, "discount='1'": 1}),
+        ({"algorithm": {"discount": [0.9999995, 0.9999999]}}, {"discount=0.9999995": 1, "discount=0.9999999": 1}),
+        ({"note": [True, "True"]}, {"note=True": 1, "note='True'": 1}),
+        ({"exploration": {"__class__": ["a:Noise", "b:Noise"]}}, {"exploration=a:Noise": 1, "exploration=b:Noise": 1}),
+    ],
+)
+def test_settings_that_look_equal_are_not_averaged(root, setting, groups):
+    ((place, values),) = setting.items()
+    ((name, values),) = values.items() if isinstance(values, dict) else [("", values)]
+    for number, value in enumerate(values):
+        parameters = {place: {name: value} if name else value}
+        write_run(root, "Sweep_DQN", f"22_11_2026-12_00/run_{number}", rows=20, parameters=parameters)
+    (root / "Sweep_DQN" / "22_11_2026-12_00" / "runs.json").write_text("{}")
+    sweep = [run for run in scanned(root).runs.values() if "Sweep_DQN" in run.id]
+    assert {name: len(runs) for name, runs in groups_of(sweep, "").items()} == groups
+
+
+def test_runs_with_several_frameworks_are_not_averaged(root):
+    for framework in ("jax", "tensorflow"):
+        name, task = f"22_11_2026-12_00/{framework}", {"framework_type": f"Frameworks.{framework}"}
+        write_run(root, "Sweep_DQN", name, rows=20, task=task)
+    (root / "Sweep_DQN" / "22_11_2026-12_00" / "runs.json").write_text("{}")
+    sweep = [run for run in scanned(root).runs.values() if "Sweep_DQN" in run.id]
+    assert sorted(groups_of(sweep, "")) == ["jax", "tensorflow"]
 
 
 def test_runs_are_grouped_by_settings_that_differ_first():

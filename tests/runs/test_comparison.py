@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 
 from rl_coach.coach import main
 from rl_coach.runs import report
-from rl_coach.runs.comparison import compare, compare_groups
+from rl_coach.runs.comparison import Comparison, Side, compare, compare_groups
 from rl_coach.runs.mean_curve import mean_of
 from rl_coach.utils import CoachError
 from tests.dashboard.runs import write_run
@@ -203,6 +203,38 @@ def test_figures_are_those_of_sweep_and_dashboard_and_intervals_stay_inside_the_
     shown = [row for row in rows if row[0] in rewards]
     assert shown == [(name, -score, target, 2000) for name, scores in sorted(rewards.items())
                      for score, target in zip(scores, targets[name])]  # fmt: skip
+
+
+def test_runs_of_one_side_with_several_settings_are_told_of(experiments, capsys):
+    for seed, discount in enumerate((0.9, 0.99, 1)):
+        parameters, status = {"algorithm": {"discount": discount}}, {"state": "finished"}
+        start = f"0{seed + 1}_02_2026-10_00"
+        write_run(experiments, "CartPole_PG", start, seed=seed, parameters=parameters, status=status)
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
+    told = (
+        "note: CartPole_PG: its runs have several values of agent.algorithm.discount; its figures are over all of them"
+    )
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")] == [told]
+
+
+def test_intervals_over_environments_stay_inside_the_range_of_each_measure():
+    """With 3 and 10 runs, the largest mean is not the mean of both largest rewards, and the IQM may be above it."""
+    scores = {"a": np.array([0.0, 1.0, 1.0]), "b": np.array([0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 10.0])}
+    ranges = {"a": (0.0, 1.0), "b": (0.0, 10.0)}
+    side = Side("one", scores, {}, reward_ranges=ranges)
+    found = Comparison([side], ["a", "b"], dict.fromkeys(scores, (0.0, 10.0))).aggregates(side)
+    for value, low, high in found.values():
+        assert 0.0 <= low <= value <= high <= 1.0
+    assert found["mean"][2] <= (3 * 0.1 + 10 * 1.0) / 13
+
+
+def test_a_range_of_rewards_that_a_score_contradicts_is_ignored(experiments):
+    for path in (experiments / "CartPole_DQN").iterdir():
+        printed(path, last_evaluation=250.0 + int(path.name[1]), best_evaluation=260.0)
+    found = compare(["CartPole_DQN"])
+    assert found.sides[0].reward_ranges == {}
+    value, low, high = found.aggregates(found.sides[0])["mean"]
+    assert low < value < high
 
 
 def test_agents_that_play_together_are_one_run_with_the_score_that_it_prints(experiments, capsys):
