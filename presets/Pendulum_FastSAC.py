@@ -4,6 +4,7 @@ than in the paper. ``-f jax -lvl gymnax:Pendulum-v1`` compiles the whole loop.""
 from rl_coach.agents.fast_td3_agent import FastTD3AgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
@@ -31,8 +32,7 @@ q.heads_parameters[0].network_layers_sizes = (256, 128)
 for network in (policy, q):
     network.batch_size, network.learning_rate = 1024, 0.001
 # A temperature that starts at 1 is large for rewards of a tenth: after 64,000 steps, it would still be above 0.7.
-temperature = agent_params.network_wrappers["temperature"]
-temperature.kept["log_temperature"], temperature.learning_rate = -4.6, 0.001
+agent_params.network_wrappers["temperature"] = ValuesParameters({"log_temperature": -4.6}, learning_rate=0.001)
 algorithm = agent_params.algorithm
 algorithm.num_consecutive_playing_steps = EnvironmentSteps(COPIES)
 algorithm.num_consecutive_training_steps = 2
