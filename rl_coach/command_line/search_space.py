@@ -291,12 +291,10 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
 
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
-    """The settings with unique names: a number is added to names that were shortened to the same text."""
-    names = [one.name for one in found]
-    return [
-        one if names.count(one.name) == 1 else Setting(f"{one.name}_{number}", one.custom_parameter)
-        for number, one in enumerate(found)
-    ]
+    """The settings with unique names. A number is added to all names if two were shortened to the same text."""
+    if len({one.name for one in found}) == len(found):
+        return list(found)
+    return [Setting(f"{one.name}_{number}", one.custom_parameter) for number, one in enumerate(found)]
 
 
 def _distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:

@@ -4,7 +4,7 @@ import pytest
 
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue, search_space
-from rl_coach.command_line.search_space import Choice, Range
+from rl_coach.command_line.search_space import Choice, Range, Setting, _with_own_names
 from rl_coach.runs.record import joined_settings
 from rl_coach.utils import CoachError
 
@@ -99,6 +99,12 @@ def test_values_that_look_alike_have_a_number(graph_manager):
     long = ",".join(f"[{'Dense(64), ' * 9}Dense({size})]" for size in (1, 2))
     assert [one.name[-2:] for one in settings_of(graph_manager, f"scheme={long}")] == ["_0", "_1"]
     assert [one.name for one in settings_of(graph_manager, "discount=0.9")] == [""]
+
+
+def test_a_number_does_not_give_the_name_of_another_value():
+    names = [f"a{at}" for at in ("", "", "_1")]
+    found = [one.name for one in _with_own_names([Setting(name, name) for name in names])]
+    assert found == ["a_0", "a_1", "a_1_2"]
 
 
 def test_a_setting_that_varies_is_not_set_by_a_flag_too(tmp_path, monkeypatch, capsys):

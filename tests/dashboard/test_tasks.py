@@ -609,7 +609,8 @@ def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_pa
     query = page.url.partition("?")[2]
     assert len(query) < 30
     press(page, "Iteration")
-    page.wait_for_url(lambda url: query not in url)
+    # the long address comes first, and the short one replaces it
+    page.wait_for_url(lambda url: "?view=" in url and query not in url)
     page.go_back()
     page.wait_for_url(f"**/?{query}")
     plot_when(page, want=12)
