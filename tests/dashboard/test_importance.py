@@ -49,7 +49,7 @@ def test_a_result_of_chance_is_not_trusted():
     [
         (runs_of(lambda run: 1.0, FEWEST_RUNS - 1), "needs 8 runs"),
         (runs_of(lambda run: None), "there are 0"),
-        (runs_of(lambda run: 1.0), "all settings of these runs are equal"),
+        (runs_of(lambda run: 1.0), "these runs have equal settings or equal results"),
     ],
 )
 def test_without_an_answer_it_says_why(runs, said):

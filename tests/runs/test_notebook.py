@@ -53,7 +53,7 @@ def test_a_name_is_text():
 
 def test_a_run_shows_itself(tmp_path):
     coach = CoachInterface(
-        preset="CartPole_DQN", experiment_path=str(tmp_path), custom_parameter=SETTINGS, no_summary=True
+        preset="CartPole_DQN", experiment_path=str(tmp_path), custom_parameter=SETTINGS, no_summary=True, seed=0
     )
     assert "no results yet" in coach._repr_html_()
     manager = coach.run()
