@@ -272,10 +272,8 @@ def _as_numpy(observation: Any) -> Any:
 
 
 def _arrays(observation: Any) -> Any:
-    """An observation as an array, or as a dict of arrays."""
-    if isinstance(observation, dict):
-        return {name: _arrays(part) for name, part in observation.items()}
-    return jnp.asarray(observation)
+    """An observation as an array, or as a dict or tuple of arrays. A list of numbers becomes an array."""
+    return jax.tree.map(jnp.asarray, observation, is_leaf=lambda part: isinstance(part, list))
 
 
 def _unbounded(shape: Any) -> gymnasium.spaces.Box:

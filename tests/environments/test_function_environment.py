@@ -103,6 +103,36 @@ def test_a_reward_of_several_numbers_is_a_mistake_of_the_user(monkeypatch):
         environment(f"{ZOO}:walk")
 
 
+def test_the_parts_of_a_tuple_may_have_different_shapes(monkeypatch):
+    import gymnasium
+
+    from tests.zoo.function_environments import Walk
+
+    own = Walk.reset, Walk.step, Walk.observation_space
+
+    def wide(observation):
+        return observation, observation[None]
+
+    def space(self, params):
+        low, high = (wide(getattr(own[2](self, params), end)) for end in ("low", "high"))
+        return gymnasium.spaces.Tuple([gymnasium.spaces.Box(*ends) for ends in zip(low, high)])
+
+    def begin(self, key, params):
+        observation, state = own[0](self, key, params)
+        return wide(observation), state
+
+    def act(self, key, state, action, params):
+        observation, *rest = own[1](self, key, state, action, params)
+        return wide(observation), *rest
+
+    before = environment(f"{ZOO}:walk").step(1).next_state["observation"]
+    monkeypatch.setattr(Walk, "observation_space", space)
+    monkeypatch.setattr(Walk, "reset", begin)
+    monkeypatch.setattr(Walk, "step", act)
+    after = environment(f"{ZOO}:walk").step(1).next_state
+    assert np.array_equal(after["0"], before) and np.array_equal(after["1"].ravel(), before)
+
+
 def test_no_info_a_list_and_an_array_of_one_number_are_read(monkeypatch):
     from tests.zoo.function_environments import Walk
 
