@@ -24,7 +24,6 @@ _READ_AS_A_VALUE = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.]+(e[-+]?\d+)
 _CLASS = ".__class__"
 _REWARDS = (EVALUATION_REWARD, TRAINING_REWARD)
 _NUM_PARTS = 5
-_NUM_DIFFERENCES = 8
 _LONGEST_LABEL = 60
 _MOST_SETTINGS = 4
 """The largest number of settings in the name of a run."""
@@ -265,9 +264,10 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
     varied = varied_parameters(descriptions)
     settings = dict(zip(varied, short_names(varied)))
     classes = [name for name in differing_parameters(descriptions) if name.endswith(_CLASS)]
-    parts = {run.id: _what_differs(run, name_of(run), settings, classes) for run in runs}
+    kinds = dict(zip(classes, short_names([name.removesuffix(_CLASS) for name in classes])))
+    parts = {run.id: _what_differs(run, name_of(run), settings, kinds) for run in runs}
     keys = {run.id: tuple(parts[run.id][:1]) for run in runs}
-    for place in range(1, _NUM_DIFFERENCES):
+    for place in range(1, min(map(len, parts.values()), default=0)):
         finer = {run.id: (*keys[run.id], parts[run.id][place]) for run in runs}
         if len(set(finer.values())) > len(set(keys.values())):
             keys = finer
@@ -277,12 +277,11 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
     return _grouped(runs, lambda run: names[run.id])
 
 
-def _what_differs(run: Run, name: str, settings: Mapping[str, str], classes: Sequence[str]) -> list[str]:
+def _what_differs(run: Run, name: str, settings: Mapping[str, str], kinds: Mapping[str, str]) -> list[str]:
     title, setting, *_ = _parts(run, settings)
     about = run.description
-    places = short_names([place.removesuffix(_CLASS) for place in classes])
-    kinds = ", ".join(f"{place}={about.parameters.get(key)}" for place, key in zip(places, classes))
-    return [name, title, about.preset, about.agent, about.environment, about.framework, setting, kinds]
+    classes = ", ".join(f"{short}={about.parameters.get(name)}" for name, short in kinds.items())
+    return [name, title, about.preset, about.agent, about.environment, about.framework, setting, classes]
 
 
 def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:

@@ -23,7 +23,6 @@ from rl_coach.runs.experiments import (
     TRAINING_REWARD,
     Experiments,
     Summary,
-    describe,
     load,
     reward_range,
 )
@@ -255,7 +254,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         ranges.setdefault(task, set()).add(reward_range(status))
     if without:
         notes.append(f"{name}: {without} of {len(directories)} runs have no score yet and do not count")
-    varied = varied_parameters([describe(path, "", "") for path in runs["path"]])
+    varied = varied_parameters([experiments.descriptions[run] for run in runs.index])
     if varied:
         named = ", ".join(varied[:_MOST_NAMED]) + (" and others" if len(varied) > _MOST_NAMED else "")
         notes.append(f"{name}: its runs have several values of {named}; its figures are over all of them")

@@ -508,11 +508,13 @@ class Experiments:
     :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
         not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name
+    :param descriptions: the descriptions of the runs by their ids. Their parameters have the types of the settings
     """
 
     runs: pd.DataFrame
     signals: pd.DataFrame
     parameters: pd.DataFrame
+    descriptions: Mapping[str, RunDescription]
 
     def tidy(self, *names: str) -> pd.DataFrame:
         """A table with a row for each value of each signal. The columns are run, episode, iteration, steps, minutes,
@@ -570,19 +572,21 @@ def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") 
     workers: dict[str, list[str]] = {}
     for file, run_id in zip(files, run_ids(root, files)):
         workers.setdefault(run_id, []).append(file)
-    runs, signals, parameters = [], [], {}
+    runs, signals, described = [], [], {}
     for run_id, paths in workers.items():
         signal_files = [SignalFile(file) for file in paths]
         for signal_file in signal_files:
             signal_file.refresh()
         descriptions = [describe(file, root, run_id) for file in paths]
-        runs.append(_run_row(descriptions, signal_files))
+        described[run_id] = describe_run(descriptions)
+        runs.append(_run_row(described[run_id], descriptions, signal_files))
         signals.append(_signal_frame(descriptions, signal_files))
-        parameters[run_id] = dict(descriptions[0].parameters)
+    parameters = {run_id: dict(one.parameters) for run_id, one in described.items()}
     return Experiments(
         pd.DataFrame(runs).set_index("run"),
         pd.concat(signals, ignore_index=True),
         pd.DataFrame.from_dict(parameters, orient="index").rename_axis("run"),
+        described,
     )
 
 
@@ -594,8 +598,9 @@ def _signal_files(path: str | os.PathLike) -> list[str]:
     raise CoachError(f"no file or directory '{os.fspath(path)}'")
 
 
-def _run_row(workers: Sequence[RunDescription], files: Sequence[SignalFile]) -> dict[str, Any]:
-    description = describe_run(workers)
+def _run_row(
+    description: RunDescription, workers: Sequence[RunDescription], files: Sequence[SignalFile]
+) -> dict[str, Any]:
     summary = Summary.of_workers(
         [_summary_of(worker, file) for worker, file in zip(workers, files)],
         [not worker.evaluates_only for worker in workers],
