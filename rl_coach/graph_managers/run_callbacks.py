@@ -10,7 +10,9 @@ from rl_coach.logger import screen
 from rl_coach.utilities.plain_data import separate
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utilities.user_code import in_one_line
-from rl_coach.utils import CallbackError, CoachError, Signal
+from rl_coach.utils import CallbackError, CoachError, Signal, did_you_mean
+
+_HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
 
 class RunCallbacks:
@@ -44,11 +46,14 @@ class RunCallbacks:
         return self.view.stop_reason is not None
 
     def create(self, graph_manager: Any) -> None:
-        """Call ``on_creation`` of each callback.
+        """Call ``on_creation`` of each callback. Print a warning about methods that have the name of no hook.
 
         :raises CoachError: if a callback has failed, before any training
         """
         for callback in self._callbacks:
+            for name in _without_effect(callback):
+                suggestion = did_you_mean(name, _HOOKS) or f"; choose from {', '.join(_HOOKS)}"
+                screen.warning(f"callback {type(callback).__name__}: Coach never calls '{name}'{suggestion}")
             try:
                 callback.on_creation(graph_manager)
             except CoachError:
@@ -187,6 +192,11 @@ class RunCallbacks:
 
     def _named(self) -> list[tuple[str, Callback]]:
         return [(f"{number} {type(one).__name__}", one) for number, one in enumerate(self._callbacks)]
+
+
+def _without_effect(callback: Callback) -> list[str]:
+    """The names of methods that look like hooks, such as ``on_training_end`` of other libraries."""
+    return [name for name in dir(callback) if name.startswith("on_") and name not in _HOOKS]
 
 
 def _has_own(callback: Callback, hook: str) -> bool:

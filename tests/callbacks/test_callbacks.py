@@ -190,6 +190,24 @@ def test_a_hook_that_is_not_overridden_is_not_called():
         assert (hooks.hear_steps, hooks.hear_updates) == heard
 
 
+def test_a_method_with_the_name_of_no_hook_is_told_of(capsys):
+    class Wrong(Callback):
+        def on_training_end(self, run):
+            raise AssertionError
+
+        def on_evaluation_ends(self, run):
+            raise AssertionError
+
+        def on_run_end(self, run):
+            pass
+
+    hooks = RunCallbacks([Wrong(), Callback()], RunView(GraphManager("g", schedule(1, 1, 1))), lambda name: None)
+    hooks.create(None)
+    told = [line for line in capsys.readouterr().out.splitlines() if "callback" in line]
+    assert len(told) == 2 and all("callback Wrong: Coach never calls" in line for line in told)
+    assert "'on_evaluation_ends'; did you mean 'on_evaluation_end'" in told[0] and "'on_training_end'" in told[1]
+
+
 def test_states_of_other_callbacks_are_told_of(capsys):
     def hooks(*callbacks):
         return RunCallbacks(callbacks, RunView(GraphManager("g", schedule(1, 1, 1))), lambda name: None)
