@@ -205,14 +205,16 @@ def _nested(observations: dict[str, np.ndarray]) -> Any:
     """
     if list(observations) == ["observation"]:
         return observations["observation"]
+    paths = {name: ["action"] if name == observation_name(["action"]) else name.split("/") for name in observations}
     found: dict[str, Any] = {}
     for name, column in observations.items():
-        *outer, last = ["action"] if name == observation_name(["action"]) else name.split("/")
+        *outer, last = path = paths[name]
         place = found
         for key in outer:
             place = place.setdefault(key, {}) if isinstance(place, dict) else place
         if not isinstance(place, dict) or last in place:
-            raise CoachError(f"Minari's format cannot contain '{name}' together with an observation '{outer or last}'")
+            other = next(one for one, its in paths.items() if one != name and all(map(str.__eq__, its, path)))
+            raise CoachError(f"Minari's format cannot contain '{name}' together with '{other}': rename one of them")
         place[last] = column
     return found
 

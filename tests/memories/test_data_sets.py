@@ -137,8 +137,9 @@ def test_every_name_of_an_observation_can_be_written_to_minari(names):
     [
         ("FILE.csv", ["observation", "feature"], "cannot contain an observation with the name 'feature'"),
         ("FILE.csv", ["two\nlines"], "cannot contain an observation with the name"),
-        ("minari:tests/names-v0", ["a", "a/b"], "cannot contain 'a/b' together with"),
-        ("minari:tests/names-v0", ["a/b", "a"], "cannot contain 'a' together with"),
+        ("minari:tests/names-v0", ["a", "a/b"], "cannot contain 'a/b' together with 'a'"),
+        ("minari:tests/names-v0", ["a/b", "a"], "cannot contain 'a' together with 'a/b'"),
+        ("minari:tests/names-v0", ["action/a", "observation/action"], "'observation/action' together with 'action/a'"),
     ],
 )
 def test_a_name_that_a_format_cannot_contain_is_one_line(tmp_path, place, names, message):
