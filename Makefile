@@ -112,7 +112,8 @@ OTHERS := $(filter-out $(ON_JAX),$(patsubst %/,%,$(wildcard tests/*/)) $(wildcar
 
 # A sample of `make torch`, which needs PyTorch in the environment.
 ON_TORCH := tests/architectures/torch_components tests/agents/test_toy_agent.py tests/conformance/test_cells.py \
-  $(addprefix tests/architectures/test_,update.py learner.py parts.py)
+  $(addprefix tests/architectures/test_,update.py learner.py parts.py) \
+  tests/agents/test_dreamer_v3.py::test_the_loss_is_the_papers
 HAS_TORCH = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'
 
 # mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.

@@ -11,6 +11,7 @@ The program therefore plays episodes with each checkpoint after the training.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from typing import Any
 
+ROOT = str(pathlib.Path(__file__).parents[1])
 HEATUP, STEPS_PER_UPDATE, SEQUENCE, EPISODES_OF_POINT = 1_000, 4, 16, 3
 
 
@@ -29,18 +31,28 @@ class PeerSettings:
     :param environment: settings of the environment, as on SheepRL's command line
     :param steps: number of steps in the environment, with the first ``HEATUP`` steps before training
     :param period: number of steps between two points of the learning curve
+    :param sees_images: whether the model observes images of 64 x 64 pixels; otherwise it observes vectors
     """
 
     environment: tuple[str, ...]
     steps: int
     period: int
+    sees_images: bool = False
 
 
-SWINGUP = ("env=dmc", "env.wrapper.domain_name=cartpole", "env.wrapper.task_name=swingup", "env.action_repeat=4")
+SWINGUP = (
+    "env=dmc", "env.wrapper.domain_name=cartpole", "env.wrapper.task_name=swingup", "env.max_episode_steps=-1"
+)  # fmt: skip
 SETTINGS = {
     "CartPole_DreamerV3": PeerSettings(("env=gym", "env.id=CartPole-v1"), 6_000, 1_000),
     "ControlSuite_DreamerV3": PeerSettings(
-        (*SWINGUP, "env.wrapper.from_pixels=False", "env.max_episode_steps=-1"), 11_000, 2_500
+        (*SWINGUP, "env.action_repeat=4", "env.wrapper.from_pixels=False"), 11_000, 2_500
+    ),
+    "ControlSuitePixels_DreamerV3": PeerSettings(
+        (*SWINGUP, "env.wrapper._target_=benchmarks.sheeprl_side.with_one_image", "env.wrapper.from_vectors=False"),
+        6_000,
+        1_250,
+        sees_images=True,
     ),
 }
 
@@ -52,7 +64,7 @@ def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list
     :return: the score, and steps and mean return of each point of the learning curve
     :raises MissingEnvironment: if SheepRL's Python environment does not exist
     """
-    from benchmarks.peers import ROOT, interpreter_in  # SheepRL's environment does not have its imports
+    from benchmarks.peers import interpreter_in  # SheepRL's environment does not have its imports
 
     command = [interpreter_in("sheeprl", "sheeprl"), "-m", __name__, json.dumps(asdict(settings))]
     done = subprocess.run([*command, str(seed), str(episodes)], cwd=ROOT, check=True, stdout=subprocess.PIPE)
@@ -62,11 +74,12 @@ def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list
 
 def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None:
     """Train with SheepRL's command. :param folder: directory for the checkpoints"""
+    images, vectors = ("[rgb]", "[]") if settings.sees_images else ("[]", "[state]")
     subprocess.run(
         [
             str(pathlib.Path(sys.executable).with_name("sheeprl")), "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M",
-            *settings.environment, "algo.cnn_keys.encoder=[]", "algo.mlp_keys.encoder=[state]", "env.num_envs=1",
-            "env.sync_env=True", "env.capture_video=False",
+            *settings.environment, f"algo.cnn_keys.encoder={images}", f"algo.mlp_keys.encoder={vectors}",
+            "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
             "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
             "algo.optimizer.warmup=100",
             f"algo.per_rank_sequence_length={SEQUENCE}", f"algo.replay_ratio={1 / STEPS_PER_UPDATE}",
@@ -75,8 +88,27 @@ def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None
             f"checkpoint.every={settings.period}", "checkpoint.keep_last=null", "metric.log_level=0", f"seed={seed}",
             f"log_root={folder}", "root_dir=runs", "run_name=one", "model_manager.disabled=True",
         ],
-        check=True, cwd=folder, stdout=sys.stderr,
+        check=True, cwd=folder, stdout=sys.stderr, env=os.environ | {"PYTHONPATH": ROOT},
     )  # fmt: skip
+
+
+def with_one_image(**settings: Any) -> Any:
+    """A task of the control suite that repeats each action four times and draws only the last image.
+
+    SheepRL's ``env.action_repeat`` draws all four. :param settings: arguments of SheepRL's ``DMCWrapper``
+    """
+    from sheeprl.envs.dmc import DMCWrapper
+
+    class DrawnOnce(DMCWrapper):
+        def step(self, action: Any) -> Any:
+            total = 0.0
+            for is_last in (False, False, False, True):
+                self._from_pixels = is_last
+                observation, reward, *ends = super().step(action)
+                total += float(reward)
+            return observation, total, *ends
+
+    return DrawnOnce(**settings)
 
 
 def evaluate(checkpoint: pathlib.Path, episodes: int) -> float:

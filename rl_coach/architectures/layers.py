@@ -89,6 +89,17 @@ class SameConv2d(Conv2d):
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
 
+def of_shared(ops: Any, shared: Any, kernel: Any) -> Any:
+    """The products [B, blocks, units] of inputs that all blocks share. One product computes those of all blocks.
+
+    :param shared: [B, S]
+    :param kernel: [blocks, S, units]
+    """
+    blocks, inputs, units = kernel.shape
+    together = ops.reshape(ops.swapaxes(kernel, 0, 1), (inputs, blocks * units))
+    return ops.reshape(ops.matmul(shared, together), (-1, blocks, units))
+
+
 def with_zeros(ops: Any, images: Any, axis: int, before: int, after: int) -> Any:
     """[B, height, width, channels] with rows (axis 1) or columns (axis 2) of zeros before and after them."""
     zeros = ops.zeros_like(images[:, :1] if axis == 1 else images[:, :, :1])
@@ -298,7 +309,20 @@ class Layers:
 
         :param size: height and width of the kernel, odd
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define doubled_convolution")
+        ops, (height, width, channels) = self.ops, x.shape[1:]
+        x = ops.reshape(ops.stack([x, x], axis=2), (-1, 2 * height, width, channels))
+        x = ops.reshape(ops.stack([x, x], axis=3), (-1, 2 * height, 2 * width, channels))
+        return SameConv2d(filters, size, 1).applied(self, x)
+
+    def pooled_convolution(self, x: Any, filters: int, size: int) -> Any:
+        """Convolve [B, height, width, channels] with zeros around the image. Then take the maximum of each square of
+        four pixels. The result is [B, height / 2, width / 2, filters].
+
+        :param size: height and width of the kernel, odd
+        """
+        height, width = x.shape[1:3]
+        x = SameConv2d(filters, size, 1).applied(self, x)
+        return self.ops.max(self.ops.reshape(x, (-1, height // 2, 2, width // 2, 2, filters)), axis=(2, 4))
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
@@ -322,8 +346,11 @@ class Layers:
         size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
         return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
 
-    def dense_blocks(self, x: Any, units: int) -> Any:
-        """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units]."""
+    def dense_blocks(self, x: Any, units: int, shared: Any = None) -> Any:
+        """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units].
+
+        :param shared: [B, S], more inputs of each block; None if there are none
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define dense_blocks")
 
     def batchnorm(self, x: Any) -> Any:

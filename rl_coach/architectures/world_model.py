@@ -17,7 +17,7 @@ from rl_coach.architectures.embedders import InputEmbedder
 from rl_coach.architectures.head_parameters import HeadParameters
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import Constant, FanInNormal
-from rl_coach.architectures.layers import Layers, SameConv2d
+from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
@@ -110,6 +110,14 @@ def _activated(layers: Layers, x: Any) -> Any:
     return x * layers.ops.sigmoid(x)
 
 
+def _gated(ops: Any, gates: Any, before: Any) -> Any:
+    """The state [B, 1, F] of a block of the GRU after a step. :param before: the state before the step"""
+    reset, candidate, update = ops.split(gates, 3, axis=-1)
+    candidate = ops.tanh(ops.sigmoid(reset) * candidate)
+    update = ops.sigmoid(update - 1.0)
+    return update * candidate + (1.0 - update) * before
+
+
 class ModelEmbedder(InputEmbedder):
     """Embeds a vector with ``symlog`` and three layers, or an image with four convolutions. Each halves its sides."""
 
@@ -119,9 +127,7 @@ class ModelEmbedder(InputEmbedder):
         if self.given.kind == "image":
             x = x - 0.5
             for filters in (self.parameters.size.depth * factor for factor in FILTERS):
-                x = SameConv2d(filters, kernel_size=5, strides=1).applied(layers, x)
-                pairs = layers.ops.reshape(x, (-1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, filters))
-                x = _activated(layers, layers.ops.max(pairs, axis=(2, 4)))
+                x = _activated(layers, layers.pooled_convolution(x, filters, 5))
             return layers.flatten(x)
         flat = layers.flatten(x) if len(x.shape) > 2 else x
         return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
@@ -161,14 +167,12 @@ class StateSpaceMiddleware(Middleware):
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
         inputs = [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)]
         by_block = ops.reshape(deter, (-1, BLOCKS, size.deter // BLOCKS))
-        x = ops.concatenate([by_block, ops.stack([ops.concatenate(inputs, axis=-1)] * BLOCKS, axis=1)], axis=-1)
-        x = layers.dense_blocks(x, size.deter // BLOCKS)
+        x = layers.dense_blocks(by_block, size.deter // BLOCKS, ops.concatenate(inputs, axis=-1))
         x = _activated(layers, ops.reshape(x, (-1, size.deter)))
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
-        reset, candidate, update = (ops.reshape(gate, (-1, size.deter)) for gate in ops.split(gates, 3, axis=-1))
-        candidate = ops.tanh(ops.sigmoid(reset) * candidate)
-        update = ops.sigmoid(update - 1.0)
-        return update * candidate + (1.0 - update) * deter
+        # one block after another: XLA does not vectorize this for all blocks together, and needs six times as long
+        blocks = zip(ops.split(gates, BLOCKS, axis=1), ops.split(by_block, BLOCKS, axis=1))
+        return ops.reshape(ops.concatenate([_gated(ops, *block) for block in blocks], axis=1), (-1, size.deter))
 
 
 class ModelHead(Head):

@@ -7,12 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import keras
 import numpy as np
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.jax_components.layers import JaxLayers, JaxNetwork, inside_loop
+from rl_coach.architectures.jax_components.layers import JaxLayers, JaxNetwork, PooledConvolution, inside_loop
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.spaces import PlanarMapsObservationSpace, TensorObservationSpace
 from tests.architectures.networks import DISCRETE, network_parameters, spaces
@@ -85,9 +86,38 @@ def double_and_convolve(size: int) -> None:
             np.testing.assert_allclose(doubled(image), plain(large), rtol=1e-4, atol=1e-4)
 
 
+def convolve_and_pool(rows: int, size: int, height: int) -> None:
+    """A pooled convolution and its gradients are those of a convolution with zeros and then a maximum of four pixels.
+
+    Several images are computed in parts; some of these have one image, and some have several.
+    """
+    rng = np.random.default_rng(rows)
+    images = rng.standard_normal((rows, height, 6, 3)).astype(np.float32)
+    kernel = rng.standard_normal((size, size, 3, 4)).astype(np.float32)
+    layer = PooledConvolution(4, size, 1)
+    layer.build(images.shape)
+    assert layer.compute_output_shape(images.shape) == (rows, height // 2, 3, 4)
+    weights = jnp.asarray(rng.standard_normal((rows, height // 2, 3, 4)), np.float32)
+
+    def plain(images: Any, kernel: Any) -> Any:
+        outputs = jax.lax.conv_general_dilated(
+            images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        return outputs.reshape(rows, height // 2, 2, 3, 2, 4).max((2, 4))
+
+    np.testing.assert_allclose(layer.convolution_op(images, kernel), plain(images, kernel), rtol=1e-4, atol=1e-4)
+    found, expected = (
+        jax.vjp(function, images, jnp.asarray(kernel))[1](weights) for function in (layer.convolution_op, plain)
+    )
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
 if __name__ == "__main__":
     for case in CASES:
         compare(*case)
     for odd in (1, 3, 5, 7):
         double_and_convolve(odd)
+    for given in ((1, 5, 4), (2, 5, 8), (34, 3, 48), (7, 5, 200)):
+        convolve_and_pool(*given)
     learn_in_a_loop()

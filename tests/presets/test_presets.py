@@ -41,6 +41,7 @@ OF_NEWER_ALGORITHMS = {
     "Pendulum_FastTD3",
     "CartPole_TRPO",
     "ControlSuite_DreamerV3",
+    "ControlSuitePixels_DreamerV3",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

@@ -17,6 +17,7 @@ from rl_coach.architectures.layers import (
     SIGMA_ZERO,
     Layers,
     LayerSettings,
+    of_shared,
     renormalized,
     with_noise,
 )
@@ -149,11 +150,13 @@ class ArrayLayers(Layers):
         weights = self.run.weight((x.shape[-1], units), self.kernel(kernel))
         return self.ops.matmul(x, weights) + self.run.weight((units,), self.bias(x.shape[-1], bias))
 
-    def dense_blocks(self, x: Any, units: int) -> Any:
-        blocks, inputs = x.shape[1:]
-        weights = self.run.weight((blocks, inputs, units), self.kernel())
-        products = self.ops.matmul(self.ops.swapaxes(x, 0, 1), weights)  # [blocks, B, units]
-        return self.ops.swapaxes(products, 0, 1) + self.run.weight((blocks, units), Constant(0.0))
+    def dense_blocks(self, x: Any, units: int, shared: Any = None) -> Any:
+        ops, (blocks, inputs) = self.ops, x.shape[1:]
+        num_shared = 0 if shared is None else shared.shape[-1]
+        kernel = self.run.weight((blocks, inputs + num_shared, units), self.kernel())
+        products = ops.matmul(ops.swapaxes(x, 0, 1), kernel[:, :inputs])  # [blocks, B, units]
+        outputs = ops.swapaxes(products, 0, 1) + self.run.weight((blocks, units), Constant(0.0))
+        return outputs if shared is None else outputs + of_shared(ops, shared, kernel[:, inputs:])
 
     def unit_dense(self, x: Any, units: int) -> Any:
         return self.ops.matmul(x, self.run.weight((x.shape[-1], units), UnitColumns(self.rng), UNIT_COLUMNS))

@@ -15,6 +15,7 @@ from rl_coach.architectures.layers import (
     SIGMA_ZERO,
     Layers,
     LayerSettings,
+    of_shared,
     renormalized,
     with_noise,
     with_zeros,
@@ -49,8 +50,35 @@ class DoubledConvolution(keras.layers.Conv2D):
         _, height, width, _ = inputs.shape
         for axis in (1, 2):
             inputs = with_zeros(ops, inputs, axis, reach, reach)
-        fours = ops.reshape(super().convolution_op(inputs, folded), (-1, height, width, 2, 2, self.filters))
+        fours = ops.reshape(self.of_small(inputs, folded), (-1, height, width, 2, 2, self.filters))
         return ops.reshape(ops.transpose(fours, (0, 1, 3, 2, 4, 5)), (-1, 2 * height, 2 * width, self.filters))
+
+    def of_small(self, images: Any, kernel: Any) -> Any:
+        """Convolve small images without padding."""
+        return super().convolution_op(images, kernel)
+
+
+class DenseBlocks(keras.layers.Layer):
+    """The layer of ``Layers.dense_blocks``. Its kernel is [blocks, F + S, units]."""
+
+    def __init__(self, units: int, initializer: Initializer):
+        super().__init__()
+        self.units, self.initializer = units, initializer
+
+    def build(self, x_shape: Any, shared_shape: Any = None) -> None:
+        _, blocks, inputs = x_shape
+        inputs += shared_shape[-1] if shared_shape else 0
+        self.kernel = self.add_weight((blocks, inputs, self.units), self.initializer, name="kernel")
+        self.bias = self.add_weight((blocks, self.units), "zeros", name="bias")
+
+    def call(self, x: Any, shared: Any = None) -> Any:
+        inputs, kernel = x.shape[2], ops.convert_to_tensor(self.kernel)
+        outputs = self.products(x, kernel[:, :inputs]) + self.bias
+        return outputs if shared is None else outputs + of_shared(ops, shared, kernel[:, inputs:])
+
+    def products(self, x: Any, kernel: Any) -> Any:
+        """[B, blocks, units] of [B, blocks, F]. :param kernel: [blocks, F, units]"""
+        return ops.einsum("bgi,gio->bgo", x, kernel)
 
 
 class KerasLayers(Layers):
@@ -59,12 +87,14 @@ class KerasLayers(Layers):
     :cvar dense_class: the Keras class of dense layers
     :cvar convolution_class: the Keras class of convolutions
     :cvar doubled_convolution_class: the Keras class of convolutions of doubled images
+    :cvar dense_blocks_class: the class of dense layers for blocks
     :param made: a list to which each new layer is added
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
     convolution_class: type[keras.layers.Conv2D] = keras.layers.Conv2D
     doubled_convolution_class: type[DoubledConvolution] = DoubledConvolution
+    dense_blocks_class: type[DenseBlocks] = DenseBlocks
 
     def __init__(self, rng: np.random.Generator, settings: LayerSettings, made: list[keras.layers.Layer]):
         super().__init__(ops, rng, settings)
@@ -96,12 +126,9 @@ class KerasLayers(Layers):
         sizes = (int(number) for number in numbers)
         return self._applied(kind(*sizes, kernel_initializer=self.kernel(), bias_initializer=bias), x)
 
-    def dense_blocks(self, x: Any, units: int) -> Any:
-        shape = (int(x.shape[1]), int(units))
-        layer = keras.layers.EinsumDense(
-            "bgi,gio->bgo", shape, bias_axes="go", kernel_initializer=self.kernel(), bias_initializer="zeros"
-        )
-        return self._applied(layer, x)
+    def dense_blocks(self, x: Any, units: int, shared: Any = None) -> Any:
+        given = (x,) if shared is None else (x, shared)
+        return self._applied(self.dense_blocks_class(int(units), self.kernel()), *given)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         return self._applied(NoisyDense(int(units), self.rng), x)
