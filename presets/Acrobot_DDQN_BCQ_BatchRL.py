@@ -24,7 +24,7 @@ schedule_params.heatup_steps = EnvironmentSteps(DATASET_SIZE)
 # Agent
 agent_params = DDQNBCQAgentParameters()
 agent_params.network_wrappers["main"].batch_size = 128
-# An episode's return is -500 to -100, so initial values of 0 would be far too high
+# An episode's return is -500 to about -65, so initial values of 0 would be far too high
 agent_params.network_wrappers["main"].heads_parameters = [QHeadParameters(output_bias_initializer=-100)]
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(100)
 agent_params.algorithm.discount = 0.99

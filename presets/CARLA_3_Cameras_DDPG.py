@@ -1,4 +1,4 @@
-"""DDPG drives a car in a town of CARLA. It sees the pictures of three cameras."""
+"""DDPG drives a car in a town of CARLA. It sees the images of three cameras."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""DDPG drives a car in a town of CARLA. It sees the pictures of the front camera."""
+"""DDPG drives a car in a town of CARLA. It sees the images of the front camera."""
 
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.base_parameters import VisualizationParameters

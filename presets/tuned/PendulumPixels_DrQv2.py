@@ -1,4 +1,4 @@
-"""DrQ-v2 swings up a pendulum. It sees three pictures of 40 x 40 pixels. Each action lasts for two steps."""
+"""DrQ-v2 swings up a pendulum. It sees three images of 40 x 40 pixels. Each action lasts for two steps."""
 
 from rl_coach.agents.drq_agent import DrQv2AgentParameters, trunk
 from rl_coach.architectures.layers import Conv2d, Dense, Detached

@@ -29,12 +29,12 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         1)
     :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar ratio_of_replay: the mean number of replayed segments after each new segment; 0 replays none
-    :ivar num_transitions_to_start_replay: replay starts when the memory has this number of transitions
+    :ivar num_transitions_to_start_replay: replay starts when complete episodes with more transitions are in the memory
     :ivar rate_for_copying_weights_to_target: after each update, the average policy moves towards the newest weights by
         this share
     :ivar use_target_network_for_retrace: True: the critic's targets bootstrap from the network of the average policy.
         False: they bootstrap from the network that learns, as in algorithm 2 of the paper and in Coach 1.0.1; with
-        short segments the values then diverge
+        short segments the values are then overestimated
     :ivar importance_weight_truncation: c, the largest importance weight of the action taken; a correction term
         (equation 7) accounts for actions with a larger ratio
     :ivar use_trust_region_optimization: True: limit each policy update by the trust region around the average policy

@@ -47,7 +47,8 @@ from rl_coach.utils import CoachError
 class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of actor-critic.
 
-    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added. With 1, each
+        segment makes one update
     :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar learns_from_copies_together: True: one update learns from the steps of all copies of the environment since the

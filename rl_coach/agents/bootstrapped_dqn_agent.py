@@ -53,8 +53,7 @@ class BootstrappedDQNAgentParameters(DQNAgentParameters):
 def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
     """Double Q-learning for each of K heads; the loss is the sum over the heads (appendix D).
 
-    Each head learns from a part of the rows: ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are
-    the mean absolute errors over the heads.
+    ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are the mean absolute errors over the heads.
 
     :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
@@ -87,7 +86,7 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 
 
 class BootstrappedDQNAgent(ValueOptimizationAgent):
-    """DQN with several Q heads. In training, one head chooses all actions of an episode."""
+    """DQN with several Q heads. By default, one head chooses the greedy actions of a training episode."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     predicts_values = True

@@ -89,7 +89,7 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
         if self.use_kl_regularization:
             yield (
                 "use_kl_regularization is True, but the loss of ClippedPPO has no divergence term: set it to False, "
-                "or use PPO"
+                "or use PPOAgentParameters()"
             )
 
 

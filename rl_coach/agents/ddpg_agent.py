@@ -69,8 +69,8 @@ class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
 class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     """Hyperparameters of DDPG.
 
-    :ivar rate_for_copying_weights_to_target: at each update, the target networks move towards the newest weights by
-        this share
+    :ivar rate_for_copying_weights_to_target: at each of their updates, the target networks move towards the newest
+        weights by this share
     """
 
     def __init__(self) -> None:

@@ -143,7 +143,7 @@ class DecisionTransformerAgent(ImitationAgent):
         yield from super().unmet_by_settings()
         for name, space in self._observations.items():
             if isinstance(space, ImageObservationSpace):
-                yield f"agent '{self.name}' reads vectors, and '{name}' is an image: choose BC, MARWIL or DiscreteCQL"
+                yield f"agent '{self.name}' reads vectors, and '{name}' is an image: choose BC or MARWIL"
         for name, embedder in self.ap.network_wrappers["main"].input_embedders_parameters.items():
             if not isinstance(embedder, TokenEmbedderParameters):
                 yield (

@@ -21,8 +21,8 @@ from rl_coach.utilities.requirements import FLAG, FRACTION
 class PALAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of advantage learning.
 
-    :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, values near 1 give
-        the largest gaps
+    :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives mixed Monte Carlo, values near
+        1 give the largest gaps
     :ivar persistent_advantage_learning: True: subtract the smaller one of the gaps in s and in s'. This prefers actions
         that are also good in the next state
     :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns

@@ -32,7 +32,8 @@ class AdvantageAlgorithmParameters(AlgorithmParameters):
 
     :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
     :ivar gae_lambda: lambda; 0 gives one-step advantages, 1 gives Monte Carlo returns minus values
-    :ivar estimate_state_value_using_gae: True: the critic learns lambda-returns. False: it learns discounted returns
+    :ivar estimate_state_value_using_gae: True: with ``GAE``, the critic learns lambda-returns. False: it learns
+        discounted returns, as with ``A_VALUE``
     """
 
     constraints = {

@@ -97,8 +97,8 @@ class SACPolicyNetworkParameters(_SACNetworkParameters):
 class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of soft actor-critic.
 
-    :ivar rate_for_copying_weights_to_target: at each update, the target network moves towards the newest weights by
-        this share
+    :ivar rate_for_copying_weights_to_target: at each of its updates, the target network moves towards the newest
+        weights by this share
     :ivar use_deterministic_for_evaluation: True: evaluate with the mean action. False: evaluate with a sample
     :ivar temperature: weight of the policy's entropy. None gives 1 with a value network, and a learned temperature
         without one

@@ -12,8 +12,8 @@ from rl_coach.utilities.requirements import number
 class TD3BCAlgorithmParameters(TD3AlgorithmParameters):
     """Hyperparameters of TD3, and the weight of the value against imitation.
 
-    :ivar value_weight: alpha, the weight of the critic's value, which is scaled to a mean of 1; 0 imitates the data
-        only
+    :ivar value_weight: alpha, the weight of the critic's value, which is scaled to a mean absolute value of 1; 0
+        imitates the data only
     """
 
     constraints = {"value_weight": number(0)}

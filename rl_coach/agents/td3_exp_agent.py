@@ -79,7 +79,7 @@ class TD3IntrinsicRewardAgentParameters(TD3ExplorationAgentParameters):
 
 
 class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
-    """TD3 with the most novel observation of its memory as its goal."""
+    """TD3 with the most novel of ``rnd_sample_size`` observations from its memory as its goal."""
 
     path = "rl_coach.agents.td3_exp_agent:TD3GoalBasedAgent"
 

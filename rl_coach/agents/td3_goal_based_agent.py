@@ -14,8 +14,8 @@ from rl_coach.core_types import Batch, RunPhase, StateType
 
 
 class TD3GoalBasedAgent(TD3ExplorationAgent):
-    """Pursues the most novel observation of the memory as its goal. Hindsight goals are observations of later steps of
-    the same episode.
+    """Draws observations from the memory, and pursues the most novel of them as its goal. Hindsight goals are
+    observations of later steps of the same episode.
 
     The reward of a step is -1 until the goal is reached.
 
@@ -62,8 +62,8 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """Columns of steps that are drawn at random from the memory. ``batch`` gives only their number. The goal of a
-        step is an observation after it in its episode; for the share ``identity_goal_sample_rate`` of the steps, it
-        is the step's own observation, with an action of 0 and a reward of 0.
+        step is an observation after it in its episode. For the share ``identity_goal_sample_rate`` of the steps, the
+        goal is the observation of the state, with an action of 0 and a reward of 0.
         """
         lengths = self.memory.episode_lengths()
         episodes = self.rng.integers(len(lengths), size=len(batch))

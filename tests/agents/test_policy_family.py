@@ -576,3 +576,11 @@ def test_acer_refuses_a_recurrent_network(tmp_path):
     parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=4)
     with pytest.raises(CoachError, match="set middleware_parameters to FCMiddlewareParameters"):
         graph(parameters, Bandit, tmp_path)
+
+
+def test_clipped_ppo_refuses_a_divergence_term_and_names_the_agent_that_has_one():
+    algorithm = clipped_ppo().algorithm
+    algorithm.use_kl_regularization = True
+    assert [message.rpartition(": ")[2] for message in algorithm.unmet()] == [
+        "set it to False, or use PPOAgentParameters()"
+    ]

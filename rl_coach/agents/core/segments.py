@@ -255,7 +255,7 @@ class SegmentSettings:
       each process. The gradient is the mean over all steps.
 
     :param steps: the largest number of steps in a segment
-    :param per_update: the number of segments of an update; see above
+    :param per_update: 1, a number of episodes, or None; see above
     :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
     :param updates_targets: True: target networks are updated when the clock says that they are due
