@@ -264,11 +264,11 @@ def _require_size(size: int, rows: int = 0) -> None:
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:
     """Check a column of a chunk.
 
-    :raises ChunkError: if no column has that path, or the column has another number of rows, NaN or infinite numbers
+    :raises ChunkError: if the path is unknown, or the column has another number of rows, NaN or infinite numbers
     """
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
-        raise ChunkError("garbage", f"there is no column '{path[:40]}'")
+        raise ChunkError("garbage", f"unknown column '{path[:40]}'")
     if not array.ndim or (kind != "frames" and len(array) != rows):
         raise ChunkError("garbage", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
     # NaN is only allowed in returns (unknown) and in an environment's info.
