@@ -192,20 +192,25 @@ def pictures(scores: Iterable[Score], to_docs: str = "") -> list[str]:
 def _seen(preset: str, runs: list[Score]) -> str:
     """A description of a preset's picture, for readers who cannot see it."""
     said = []
-    for library, name in LIBRARIES.items():
-        if own := [one for one in runs if one.library == library]:
-            path = ", ".join(_figure(_mean_at(part, own)) for part in PARTS_OF_CURVE)
-            said.append(f"{name} has a mean return of {path}")
+    for trainer, own in _by_trainer(runs).items():
+        path = ", ".join(_figure(_mean_at(part, own)) for part in PARTS_OF_CURVE)
+        said.append(f"{trainer} has a mean return of {path}")
     return f"Learning curve of {path_of(preset)}: at 20, 40, 60, 80 and 100 % of the steps {'; '.join(said)}"
 
 
 def _lines(preset: str, runs: list[Score]) -> list[Line]:
-    by_library = {name: [one for one in runs if one.library == library] for library, name in LIBRARIES.items()}
     return [
-        curves.mean_and_band(f"{path_of(preset)}, {name}, seeds: {len(own)}", [one.curve for one in own])
-        for name, own in by_library.items()
-        if own
+        curves.mean_and_band(f"{path_of(preset)}, {trainer}, seeds: {len(own)}", [one.curve for one in own])
+        for trainer, own in _by_trainer(runs).items()
     ]
+
+
+def _by_trainer(runs: Iterable[Score]) -> dict[str, list[Score]]:
+    """The runs of each row of the table, in the order of the rows."""
+    found: dict[str, list[Score]] = {}
+    for one in sorted(runs, key=lambda one: (one.library, one.seed)):
+        found.setdefault(_trainer(one), []).append(one)
+    return found
 
 
 def _by_preset(scores: Iterable[Score]) -> dict[str, list[Score]]:
@@ -243,10 +248,9 @@ def table_of_page(named: set[str], scores: list[Score]) -> str:
 
 def table(scores: Iterable[Score]) -> str:
     """A Markdown table with a row for each preset and library. Coach has a row for each framework."""
-    groups: dict[tuple[str, str], list[Score]] = {}
-    for one in sorted(scores, key=lambda one: (one.preset, one.library, one.seed)):
-        groups.setdefault((one.preset, _trainer(one)), []).append(one)
-    return "\n".join([HEADER, *(_row(preset, trainer, runs) for (preset, trainer), runs in groups.items())])
+    groups = {preset: _by_trainer(runs) for preset, runs in _by_preset(scores).items()}
+    rows = (_row(preset, trainer, runs) for preset, own in groups.items() for trainer, runs in own.items())
+    return "\n".join([HEADER, *rows])
 
 
 def _trainer(one: Score) -> str:

@@ -963,7 +963,8 @@ class EpisodesPanel:
         if not found:
             text = "Select a run in the table above to see its episodes."
             if chosen:
-                text = "No in-episode signals. A run writes them with --dump_in_episode_signals."
+                text = "No in-episode signals. A run writes them with -cp "
+                text += "'visualization_parameters.dump_in_episode_signals=True'."
             return self._say(text)
         path = self.run.value if self.run.value in found else next(iter(found))
         self._files = found[path]

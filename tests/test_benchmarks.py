@@ -360,6 +360,20 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     assert results.read_text() == done, "what has a result is not trained again"
 
 
+def test_a_learning_curve_has_a_line_for_each_framework(tmp_path):
+    runs = [
+        scores.Score("CartPole_DQN", "coach", seed, 10, 5.0, [(10, reward)], 1.0, "2026-01-02", framework)
+        for seed, (framework, reward) in enumerate([("jax", 1.0), ("tensorflow", 5.0), ("jax", 3.0)])
+    ]
+    page = tmp_path / "page.md"
+    page.write_text(f"{scores.BEGIN}\n{scores.END}\n")
+    scores.write_tables(page, tmp_path / "algorithms", runs)
+    for trainer, mean in (("Coach", 5), ("Coach on JAX", 2)):
+        assert f"{trainer} has a mean return of {', '.join([str(mean)] * 5)}" in page.read_text()
+    drawn = (tmp_path / curves.file_of("tuned/CartPole_DQN")).read_text()
+    assert "tuned/CartPole_DQN, Coach, seeds: 1" in drawn and "tuned/CartPole_DQN, Coach on JAX, seeds: 2" in drawn
+
+
 def test_the_page_of_an_algorithm_has_the_scores_of_its_presets(tmp_path, monkeypatch):
     page, results, some = tmp_path / "page.md", tmp_path / "results.jsonl", tmp_path / "algorithms" / "some.md"
     page.write_text(f"{scores.BEGIN}\n{scores.END}\n")

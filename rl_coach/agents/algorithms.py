@@ -38,7 +38,7 @@ class NamedAlgorithm:
 
     :param names: the usual name, then other names
     :param parameters: the class of its parameters; for ``Composite``, the class of the agent
-    :param about: one sentence that describes it, for ``coach --list-algorithms`` and messages
+    :param about: one sentence that describes it, for ``coach algorithms`` and messages
     """
 
     names: tuple[str, ...]

@@ -45,9 +45,9 @@ class TeamEmbedder(InputEmbedder):
 
 
 class ContextEmbedder(InputEmbedder):
-    """Embeds each of the last K observations with the same layers, and adds a trained vector for each of the K
-    positions. The result is [B, K, F]. The input is a stack of ``ObservationStackingFilter(K)``, with the steps on the
-    last axis or in one long vector.
+    """Embeds each of the last K observations with the same layers, and adds learned position embeddings. The result is
+    [B, K, F]. The input is a stack of ``ObservationStackingFilter(K)``, with the steps on the last axis or in one long
+    vector.
     """
 
     parameters: ContextEmbedderParameters

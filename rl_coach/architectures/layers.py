@@ -342,7 +342,7 @@ class Layers:
         return normalized * scale + offset
 
     def rmsnorm(self, x: Any) -> Any:
-        """[..., F] divided by the root of its mean square over F, times a trained scale (Zhang & Sennrich 2019)."""
+        """[..., F] divided by its root mean square over F, times a trained scale (Zhang & Sennrich 2019)."""
         size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
         return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
 

@@ -19,7 +19,7 @@ def mask_of(batch: LearningBatch, name: str | None) -> Any:
 
 def allows(ops: Any, mask: Any) -> Any:
     """[B, A] bool, True for each action that a mask [B, A] of 0 and 1 allows. If a row allows no action, all its
-    actions are True. Such a row belongs to a player that waits for its turn: the agent learns from it if another player
+    actions are True. A player that waits for its turn has such a row. The agent learns from the row if another player
     ends the episode.
     """
     return ops.where(ops.max(mask, axis=-1, keepdims=True) > 0, mask, ops.ones_like(mask)) > 0

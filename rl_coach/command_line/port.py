@@ -343,7 +343,11 @@ class _Port:
             yield self.script.resolve(one)
 
     def _callback(self, node: Any) -> tuple[int, int] | None:
-        """Convert a callback. :return: the schedule of evaluations of an ``EvalCallback``"""
+        """Convert a callback into a callback of Coach, or into a line that names it as not converted.
+
+        :return: the steps between evaluations, and the episodes of an evaluation, of an ``EvalCallback``; None for
+            other callbacks
+        """
         name, copies = self.script.called(node), self.environment.copies
         given = self.script.keywords(node, ("eval_env",)) if isinstance(node, ast.Call) else {}
         if name == "EvalCallback":

@@ -65,7 +65,7 @@ def push(arguments: Sequence[str]) -> None:
     """
     args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
-        raise CoachError(f"'{args.repository}' is not a repository of the Hub: write OWNER/NAME")
+        raise CoachError(f"'{args.repository}' does not have the Hub's form OWNER/NAME")
     _require_package()
     with tempfile.TemporaryDirectory() as directory:
         folder = policy_export.export(args.policy, pathlib.Path(directory) / args.repository.rpartition("/")[2])

@@ -56,7 +56,7 @@ def _check(directory: str, files: dict[str, str]) -> None:
         record.read(run)
     if not files and not has_display():
         hint = shell_command("coach", command_line.WATCH, directory, "--gif", "FILE.gif")
-        raise CoachError(f"there is no display to open a window on: {hint} writes a file")
+        raise CoachError(f"there is no display to open a window on. Write a file with: {hint}")
     for suffix, file in files.items():
         if pathlib.Path(file).suffix.lower() != suffix:
             raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")

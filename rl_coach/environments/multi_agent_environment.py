@@ -107,7 +107,7 @@ class MultiAgentEnvironment(Environment):
         **settings: Any,
     ):
         if human_control:
-            raise CoachError("a person can act in an environment of one player only: leave out --play")
+            raise CoachError("--play works only in single-player environments: leave it out")
         super().__init__(
             level, seed, frame_skip, human_control, custom_reward_threshold, visualization_parameters,
             target_success_rate, **settings,

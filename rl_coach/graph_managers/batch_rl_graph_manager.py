@@ -63,10 +63,10 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     Training steps of the schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data.
 
-    If the agent has a network ``reward_model``, the newest episodes are kept for off-policy evaluation, and the agent
-    does not learn from these episodes. Off-policy evaluation runs after each period of training. If the data have no
-    probabilities of actions, the probabilities are estimated. A network ``fitted_q`` adds fitted Q evaluation. If there
-    is an environment, the agent is also evaluated in the environment.
+    The agent does not learn from the newest episodes, a fifth of the data by default (``train_to_eval_ratio``). If the
+    agent has a network ``reward_model``, off-policy evaluation with these episodes runs after each period of training.
+    If the data have no probabilities of actions, the probabilities are estimated. A network ``fitted_q`` adds fitted Q
+    evaluation. If there is an environment, the agent is also evaluated in the environment.
 
     :param agent_params: the agent, with a memory of episodes
     :param env_params: the environment; None if there are only data

@@ -305,11 +305,12 @@ def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
 def _names(directories: Sequence[str]) -> list[str]:
     """Names of the directories: the shortest ends of their paths that differ."""
     parts = [pathlib.Path(directory).resolve().parts for directory in directories]
-    for length in range(1, max(map(len, parts))):
-        names = ["/".join(one[-length:]) for one in parts]
-        if len(set(names)) == len(names):
-            return names
-    raise CoachError(f"the same directory is given twice: {', '.join(map(repr, directories))}")
+    repeated = [repr(directory) for directory, own in zip(directories, parts) if parts.count(own) > 1]
+    if repeated:
+        raise CoachError(f"the same directory is given twice: {', '.join(repeated)}")
+    longest = max(map(len, parts))
+    names = (["/".join(one[-length:]) for one in parts] for length in range(1, longest + 1))
+    return next(one for one in names if len(set(one)) == len(one))
 
 
 def table_of_scores(

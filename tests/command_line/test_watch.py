@@ -84,7 +84,7 @@ def test_a_window_plays_until_it_is_closed(policy):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ([], "no display to open a window on: COACH watch policy --gif FILE.gif writes a file"),
+        ([], "no display to open a window on. Write a file with: COACH watch policy --gif FILE.gif"),
         (["--gif", "episode.mp4"], "--gif: the name of the file must end with .gif, not 'episode.mp4'"),
         (["--mp4", "nowhere/episode.mp4"], "--mp4: there is no directory 'nowhere'"),
         (["--gif", "a.gif", "-lvl", "Pendulum-v1"], "needs the observation"),
@@ -129,7 +129,7 @@ def test_the_hint_can_be_pasted_if_the_directory_has_a_space(policy, tmp_path, m
     (tmp_path / policy).rename(tmp_path / "my policy")
     assert main(["watch", "my policy"]) == BAD_INPUT
     command = shell_command("coach", "watch", "my policy", "--gif", "FILE.gif")
-    assert f"{command} writes a file" in capsys.readouterr().err
+    assert f"Write a file with: {command}" in capsys.readouterr().err
 
 
 def test_an_evaluation_prints_the_paths_of_its_videos(run, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("panel")
 
+from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.dashboard.page import Page
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import from_query
@@ -84,3 +85,10 @@ def test_seeds_that_were_started_together_open_as_one_mean(tmp_path):
     asked = Page(store, "?draw=runs")
     asked.look()
     assert len(asked.view.runs) == 1 and asked.view.group == ""
+
+
+def test_a_run_without_steps_of_episodes_says_which_setting_writes_them(store):
+    page = Page(store, f"?runs={RUN}0&tab=episodes")
+    page.look()
+    assert "visualization_parameters.dump_in_episode_signals=True" in page.episodes.message.object
+    assert VisualizationParameters().dump_in_episode_signals is False

@@ -182,7 +182,11 @@ def test_an_environment_of_the_user_may_be_a_file_that_imports_its_neighbours(le
         ("nothere.at_all_v1", {}, "there is no module 'nothere'; a level is a module, such as mpe2.simple_spread_v3"),
         ("pettingzoo.classic.tictactoe_v3", {"turns": False}, "has no function parallel_env: set env_params.turns to"),
         ("mpe2.simple_spread_v3", {"frame_skip": 4}, "frame_skip of level 'mpe2.simple_spread_v3' must be 1, not 4"),
-        ("mpe2.simple_spread_v3", {"human_control": True}, "a person can act in an environment of one player only"),
+        (
+            "mpe2.simple_spread_v3",
+            {"human_control": True},
+            "--play works only in single-player environments: leave it out",
+        ),
         (None, {}, "no level is selected"),
         ("nowhere.py:make", {}, "no file 'nowhere.py'"),
         ("tests.zoo.parallel_players:mak", {}, "has no 'mak'; did you mean 'make'?"),

@@ -132,7 +132,10 @@ def test_the_command_prints_a_table_and_writes_a_report(experiments, capsys):
     ("given", "said"),
     [
         (["nowhere"], "no file or directory 'nowhere'"),
-        (["CartPole_DQN", "CartPole_DQN"], "the same directory is given twice"),
+        (
+            ["CartPole_DQN", "CartPole_PG", "./CartPole_DQN"],
+            "the same directory is given twice: 'CartPole_DQN', './CartPole_DQN'\n",
+        ),
         (["CartPole_DQN", "--range", "CartPole-v1"], "does not have the form ENVIRONMENT=LOW,HIGH"),
         (["CartPole_DQN", "--range", "CartPole-v1=2,1"], "with LOW below HIGH"),
         (["CartPole_DQN", "--range", "Pong=1,2"], "a range is given for 'Pong'"),

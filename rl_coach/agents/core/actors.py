@@ -151,13 +151,13 @@ class Actors:
 
     @property
     def state(self) -> StateType:
-        """The state of the present actor, after the filters."""
+        """The state of the current actor, after the filters."""
         return self._states[self.index]
 
     @property
     def prediction(self) -> Any:
-        """The prediction of the networks for the state of the present actor. When it is first read, the networks
-        predict for all actors.
+        """The prediction of the networks for the state of the current actor. When it is first read, the networks
+        predict for all states of ``ask_together``.
         """
         if self._predictions is None:
             # not earlier: if all actions are random, nothing is predicted

@@ -70,14 +70,14 @@ def _critics(ops: Any, critic: NetworkView, states: dict[str, Any], actions: Any
 
 
 def advantage_weighted_stages(temperature: float, settings: MaximumEntropySettings) -> Stages:
-    """The critics learn first, without an entropy term.
+    """AWAC: first an update of the critics, without an entropy term.
 
     Then the policy imitates the data's actions, each weighted by exp(advantage / temperature) (Nair et al. 2020,
     equations 9 and 13). The weights of a batch have a mean of 1, as in the authors' code. ``extra['noise']`` and
     ``extra['next_noise']`` are [B, A], standard normal.
 
     :param temperature: lambda
-    :param settings: the critics' settings, with a temperature of 0
+    :param settings: the critics' settings, with an entropy weight (``settings.temperature``) of 0
     """
 
     def policy_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
