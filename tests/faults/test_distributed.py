@@ -312,7 +312,7 @@ def test_lies_are_refused_and_counted(tmp_path):
         totals = run.stop()
         run.check_totals(totals)
         refused = totals["refused"]
-        assert refused["malformed"] == 3 and refused["another run"] == 1 and refused["too large"] == 1
+        assert refused["garbage"] == 3 and refused["another run"] == 1 and refused["too large"] == 1
         assert refused["gap"] == 2 and sum("does not fit" in reason for reason in refused) == 1
         assert totals["workers"]["liar.1"] == {"last": 3, "stored": 6, "discarded": 3}
         assert "messages of workers were refused so far" in run.text()

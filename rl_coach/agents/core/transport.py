@@ -82,16 +82,16 @@ def played_in(chunk: Chunk) -> ExperienceChunk:
     try:
         about = chunk.about
         if unknown := sorted(about.keys() - _ABOUT):
-            raise ChunkError("malformed", f"it has unknown entries {unknown}")
+            raise ChunkError("garbage", f"it has unknown entries {unknown}")
         reports = [_report(*report) for report in _of_kind(list, about.get("reports", []))]
         filters = _of_kind(dict, about.get("filters", {}))
         # The names are used as attributes of the agent: any other name could change any attribute.
         if not set(filters) <= set(FILTERS):
-            raise ChunkError("malformed", f"it has statistics of unknown filters {sorted(set(filters) - set(FILTERS))}")
+            raise ChunkError("garbage", f"it has statistics of unknown filters {sorted(set(filters) - set(FILTERS))}")
         segment_starts = _of_kind(list, about.get("segment_starts", []))
         waited = about.get("waited", 0.0)
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
-            raise ChunkError("malformed", f"the share of time waited is {str(waited)[:40]!r}, not a number from 0 to 1")
+            raise ChunkError("garbage", f"the share of time waited is {str(waited)[:40]!r}, not a number from 0 to 1")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
         environment = _environment(*about["environment"]) if "environment" in about else EnvironmentProgress()
         return ExperienceChunk(
@@ -100,7 +100,7 @@ def played_in(chunk: Chunk) -> ExperienceChunk:
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
-        raise ChunkError("malformed", f"its entries are not readable: {error}") from error
+        raise ChunkError("garbage", f"its entries are not readable: {error}") from error
 
 
 def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
@@ -115,7 +115,7 @@ def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
     is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
     if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
         raise ChunkError(
-            "malformed",
+            "garbage",
             f"the environment's progress is not valid: {str(steps)[:40]} steps and the rewards {str(rewards)[:40]}",
         )
     return EnvironmentProgress(steps, rewards.astype(np.float64).tolist())
@@ -123,20 +123,20 @@ def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
 
 def _samples(column: Any) -> np.ndarray:
     if np.ndim(_of_kind(np.ndarray, column)) != 1:
-        raise ChunkError("malformed", f"a signal's samples have the shape {np.shape(column)}, not one dimension")
+        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}, not one dimension")
     return column.astype(np.float64)
 
 
 def _priorities(values: Any) -> np.ndarray:
     # One priority that is too large would always be sampled, and NaN would spoil the sum over all priorities.
     if np.ndim(_of_kind(np.ndarray, values)) != 1 or not is_finite(values) or values.min(initial=0) < 0:
-        raise ChunkError("malformed", f"the priorities are not finite numbers of at least 0: {str(values)[:40]}")
+        raise ChunkError("garbage", f"the priorities are not finite numbers of at least 0: {str(values)[:40]}")
     return values.astype(np.float64)
 
 
 def _of_kind(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise ChunkError("malformed", f"{str(value)[:40]!r} is not of type {kind.__name__}")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not of type {kind.__name__}")
     return value
 
 

@@ -132,7 +132,7 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     except ChunkError:
         raise
     except UNREADABLE as error:
-        raise ChunkError("malformed", f"{type(error).__name__} {str(error)[:80]}") from error
+        raise ChunkError("garbage", f"{type(error).__name__} {str(error)[:80]}") from error
 
 
 def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
@@ -141,10 +141,10 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
     incarnation, version = map(_count, header["policy"])
     sender, about = header["sender"], header["about"]
     if not is_text(sender) or not isinstance(about, dict):
-        raise ChunkError("malformed", "no sender")
+        raise ChunkError("garbage", "no sender")
     if not (1 <= first <= number and 1 <= steps <= MOST_ROWS and len(lengths) <= MOST_ROWS):
         raise ChunkError(
-            "malformed", f"wrong numbers: number {number}, first {first}, {steps} steps, {len(lengths)} episodes"
+            "garbage", f"wrong numbers: number {number}, first {first}, {steps} steps, {len(lengths)} episodes"
         )
     columns = _columns(header["columns"], fields)
     policy = (incarnation, version)
@@ -153,7 +153,7 @@ def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
 
 def _count(value: Any) -> int:
     if not is_count(value):
-        raise ChunkError("malformed", f"{str(value)[:40]!r} is not a whole number from 0 on")
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is not a whole number from 0 on")
     return value
 
 
@@ -212,7 +212,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
 
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     if not isinstance(described, list):
-        raise ChunkError("malformed", "the header has no list of columns")
+        raise ChunkError("garbage", "the header has no list of columns")
     if not described:
         return None
     arrays = {
@@ -221,7 +221,7 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     details = {path: rest for path, _, _, *rest in described if rest}
     rows = len(arrays["reward"])
     if not rows:
-        raise ChunkError("malformed", "no rows")
+        raise ChunkError("garbage", "no rows")
     _require_size(0, rows)
     for path, array in arrays.items():
         _require_column(path, array, rows)
@@ -268,22 +268,22 @@ def _require_column(path: str, array: np.ndarray, rows: int) -> None:
     """
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
-        raise ChunkError("malformed", f"unknown column '{path[:40]}'")
+        raise ChunkError("garbage", f"unknown column '{path[:40]}'")
     if not array.ndim or (kind != "frames" and len(array) != rows):
-        raise ChunkError("malformed", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
+        raise ChunkError("garbage", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
     # NaN is only allowed in returns (unknown) and in an environment's info.
     if kind not in ("return", "info") and not is_finite(array):
-        raise ChunkError("malformed", f"column '{path[:40]}' has NaN or infinite numbers")
+        raise ChunkError("garbage", f"column '{path[:40]}' has NaN or infinite numbers")
 
 
 def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None, name: str) -> FrameStacks:
     frames = arrays[f"frames/{name}"]
     if indices.ndim != 2 or indices.dtype.kind != "u" or not len(frames) or indices.max(initial=0) >= len(frames):
-        raise ChunkError("malformed", f"observation '{name}' refers to missing frames")
+        raise ChunkError("garbage", f"observation '{name}' refers to missing frames")
     if axis is None and indices.shape[1] != 1:
-        raise ChunkError("malformed", f"observation '{name}' has several frames and no axis")
+        raise ChunkError("garbage", f"observation '{name}' has several frames and no axis")
     if axis is not None and not (type(axis) is int and -frames.ndim <= axis < frames.ndim):
-        raise ChunkError("malformed", f"observation '{name}' has no axis {axis}")
+        raise ChunkError("garbage", f"observation '{name}' has no axis {axis}")
     # An index of two bytes stands for a whole frame, so a small chunk could expand to very many bytes.
     if indices.size * (frames.nbytes // len(frames)) > _MOST_STACKED_BYTES:
         raise ChunkError("too large", f"{indices.size:,} frames of observation '{name}'")
@@ -294,7 +294,7 @@ def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
     # Only numbers, because NumPy would read the bytes of objects as pointers. No negative sizes, because reshape would
     # replace -1 with a computed size.
     if not _DTYPE.fullmatch(dtype) or len(shape) > _MOST_DIMENSIONS or not all(map(is_count, shape)):
-        raise ChunkError("malformed", f"a column has the type {str(dtype)[:40]} and the shape {str(shape)[:40]}")
+        raise ChunkError("garbage", f"a column has the type {str(dtype)[:40]} and the shape {str(shape)[:40]}")
     return np.frombuffer(buffer, dtype).reshape(shape)
 
 

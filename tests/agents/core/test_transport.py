@@ -72,7 +72,7 @@ def test_priorities_arrive_as_they_were_sent():
     ],
 )  # fmt: skip
 def test_anything_else_is_refused(about):
-    with pytest.raises(ChunkError, match="malformed"):
+    with pytest.raises(ChunkError, match="garbage"):
         played_in(chunk(about))
 
 
