@@ -202,8 +202,7 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_actions(self) -> Iterable[str]:
-        """A message if the agent does not support the actions after the output filter, with the names of agents that
-        do."""
+        """A message if the agent does not support the actions after the output filter. It names agents that do."""
         environment = getattr(self.parent, "real_environment", None)
         level = getattr(environment, "env_id", None) or "the environment"
         return unmet_by_actions(self.ap, self.spaces.action, level)
