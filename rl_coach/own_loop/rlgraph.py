@@ -593,7 +593,7 @@ __getattr__ = without_meaning(
         **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent stores its segments itself"),
         **dict.fromkeys(
             ("RayExecutor", "RayWorker", "ApexExecutor", "SyncBatchExecutor"),
-            "coach -dc --orchestrator ray runs presets on Ray",
+            "coach -dc -dcp FILE runs presets on Ray if FILE contains orchestrator = ray",
         ),
         **dict.fromkeys(
             ("MLAgentsEnv", "DeepmindLabEnv", "ViZDoomEnv"),

@@ -122,7 +122,7 @@ def copy_of(file: pathlib.Path) -> pathlib.Path:
 def test_a_preset_by_name_is_reproduced_bit_for_bit(run_file, capsys):
     assert code_of("reproduce", str(run_file)) == 0
     said = capsys.readouterr().out
-    assert "equal: " in said and "bit for bit" in said
+    assert "equal: " in said and "signals and the policy are the same, bit for bit" in said
     (again,) = pathlib.Path("experiments/mine").iterdir()
     record = json.loads((again / "experiment.json").read_text())
     assert (
@@ -132,6 +132,17 @@ def test_a_preset_by_name_is_reproduced_bit_for_bit(run_file, capsys):
         facts = json.loads(archive.read("run.json"))
         assert {"run.json", "policy/policy.json"} <= set(archive.namelist())
     assert facts["seed"] == 4 and facts["arguments"]["preset"] == "CartPole_DQN" and facts["versions"]["numpy"]
+
+
+def test_runs_without_a_policy_are_equal_in_their_signals_only(run_file, monkeypatch, capsys):
+    file = pathlib.Path("no_policy.zip")
+    with zipfile.ZipFile(run_file) as archive, zipfile.ZipFile(file, "w") as copied:
+        for name in (one for one in archive.namelist() if not one.startswith("policy/")):
+            copied.writestr(name, archive.read(name))
+    monkeypatch.setattr("rl_coach.command_line.reproduction._policy_of", lambda directory: None)
+    assert code_of("reproduce", str(file)) == 0
+    said = capsys.readouterr().out
+    assert "signals are the same, bit for bit" in said and "the policy" not in said
 
 
 def test_another_signal_is_named_with_its_row(run_file, capsys):
@@ -272,6 +283,11 @@ def test_a_directory_of_several_runs_is_refused(capsys, tmp_path):
         (lambda record, status: record.update(begins_from="/a/checkpoint"), "began from '/a/checkpoint'"),
         (lambda record, status: record["run"]["command_line"].append("--play"), "was played by a person"),
         (lambda record, status: status.update(state="stopped"), "has not finished (stopped): continue it"),
+        (
+            lambda record, status: status.update(state="running", pid=os.getpid()),
+            "has not finished (running): pack it when it has finished",
+        ),
+        (lambda record, status: status.update(state="running", pid=2**31 - 1), "has not finished (running): continue"),
         (
             lambda record, status: record["arguments"].update(preset="/gone.py"),
             "needs '/gone.py', which does not exist",
