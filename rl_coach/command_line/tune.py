@@ -337,9 +337,7 @@ class _Tuning:
         trials = len(self._study.get_trials(deepcopy=False))
         preset = self._document["arguments"]["preset"]
         given = self._document["arguments"].get("custom_parameter")
-        about = (
-            f"{preset}, tuned: trial {best.number} of {trials}; its mean reward at the end was {best.value:.5g}."
-        )
+        about = f"{preset}, tuned: trial {best.number} of {trials}; its mean reward at the end was {best.value:.5g}."
         settings = record.joined_settings(given, self._custom_parameter(best.params))
         path = self._directory / BEST_FILE
         write_text(path, text_of(preset, settings, about))

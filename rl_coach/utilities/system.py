@@ -257,7 +257,7 @@ class ProgressBar:
         self.current_value: float = 0
 
     def update(self, current_value: float, additional_info: str = "") -> None:
-        """Show the present value."""
+        """Show the current value."""
         self.current_value = current_value
         share = min(1.0, current_value / self.max_value)
         filled = round(share * self._WIDTH)

@@ -341,10 +341,10 @@ def with_facts(**facts) -> bytes:
 @pytest.mark.parametrize(
     "content, said",
     [
-        (b"no zip", "is not a file of coach pack: File is not a zip file"),
+        (b"no zip", "'run.zip' cannot be unpacked: File is not a zip file"),
         (zip_of(**SIGNALS), "it has no run.json"),
         (zip_of(**{"run.json": json.dumps(FACTS)}), "or no signals"),
-        (zip_of(**{"run.json": "{", **SIGNALS}), "is not a file of coach pack"),
+        (zip_of(**{"run.json": "{", **SIGNALS}), "'run.zip' cannot be unpacked: "),
         (zip_of(**{"run.json": "[1]", **SIGNALS}), "its run.json is damaged"),
         (with_facts(seed="x"), "its run.json is damaged"),
         (with_facts(command=None), "its run.json is damaged"),
@@ -358,7 +358,7 @@ def with_facts(**facts) -> bytes:
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "source/../../evil.py": "1"}), "the entry 'source/../../"),
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "/tmp/evil.py": "1"}), "the entry '/tmp/evil.py'"),
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "source/a\\..\\b.py": "1"}), "the entry 'source/a"),
-        (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS})[:-30], "is not a file of coach pack"),
+        (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS})[:-30], "'run.zip' cannot be unpacked: "),
     ],
 )
 def test_a_damaged_or_hostile_file_is_one_line_and_writes_nothing(content, said, capsys, tmp_path):

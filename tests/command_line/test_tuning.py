@@ -220,9 +220,7 @@ def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, c
         main(["tune", "--resume", "group"])
     assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: pruned after 61 steps at 9" in lines
-    )
+    assert "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: pruned after 61 steps at 9" in lines
     assert "best: trial 0, mean reward 10 (1 complete, 1 pruned, 0 failed)" in lines
     best = preset_catalogue.load(str(tmp_path / "group" / "best.py"))
     assert str(best.agent_params.algorithm.discount) == study.trials[0].params["discount"]

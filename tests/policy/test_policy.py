@@ -348,6 +348,8 @@ def test_places_without_a_policy_are_named(tmp_path):
         Policy.load(tmp_path)
     with pytest.raises(CoachError, match="there is no best checkpoint"):
         Policy.load(tmp_path / "best")
+    with pytest.raises(CoachError, match=r"there is no best checkpoint in '.*nowhere': there is no such directory"):
+        Policy.load(tmp_path / "nowhere" / "best")
     (tmp_path / "policy").mkdir()
     with pytest.raises(CoachError, match="has no policy"):
         Policy.load(tmp_path)

@@ -41,7 +41,7 @@ class ObservationCropFilter(ObservationFilter):
             raise CoachError(f"ObservationCropFilter: the limits must be ints, not {low.dtype} and {high.dtype}")
         if np.any(low < 0) or np.any(high < -1) or np.any((high <= low) & (high != -1)):
             raise CoachError(
-                f"ObservationCropFilter: nothing is between crop_low {low.tolist()} and crop_high {high.tolist()}; "
+                f"ObservationCropFilter: crop_low is {low.tolist()} and crop_high is {high.tolist()}; "
                 "low must be at least 0, and high above low, or -1 for the end"
             )
 
