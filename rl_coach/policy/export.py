@@ -152,8 +152,9 @@ def override_beyond_description(agent: Any) -> str | None:
 
 def _no_policy(agent: Any) -> CoachError:
     override = override_beyond_description(agent)
-    reason = "it does not define how it acts" if override is None else f"a policy would not call {override}"
-    return CoachError(f"agent '{agent.name}' has no policy: {reason} (policy_description)")
+    undefined = "it does not define how it acts (policy_description)"
+    reason = undefined if override is None else f"a policy would not call {override}"
+    return CoachError(f"agent '{agent.name}' has no policy: {reason}")
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def test_observations_are_checked(saved):
     assert policy.observation_shapes == {"observation": (3,)}
     assert policy.act([[1.0, 2.0, 3.0]]) == policy.act(np.array([1.0, 2.0, 3.0]))  # Coach's vectors are flat
     assert policy.about["steps"] == 7 and policy.about["preset"] == "a_preset"
-    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), but the policy was trained on \(3,\)"):
+    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), but the policy needs \(3,\)"):
         policy.act(np.zeros(4))
     with pytest.raises(CoachError, match="'observation' is missing"):
         policy.act({"observatoin": np.zeros(3)})

@@ -48,7 +48,9 @@ class ObservationCropFilter(ObservationFilter):
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         shape = input_observation_space.shape
         if len(shape) != len(self._box):
-            raise self._refuse(input_observation_space, f"it crops {len(self._box)} dimensions; give a limit for each")
+            raise self._refuse(
+                input_observation_space, f"the filter crops {len(self._box)} dimensions; give a limit for each"
+            )
         if np.any(self.crop_low >= shape) or np.any(self.crop_high > shape):
             limits = f"{self.crop_low.tolist()} to {self.crop_high.tolist()}"
             raise self._refuse(
