@@ -151,7 +151,7 @@ def serve(
     :param while_process: the id of a process; the server ends when this process has ended and no page is open
     :param allowed: host names that are accepted, in addition to the names of this machine
     :param editable: True allows users to name, tag, archive and delete runs
-    :raises CoachError: if the host is not an address of this machine, or no port is free
+    :raises CoachError: if the host is not an address of this machine, the port is not a port number, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
     server, port = make_server(store, host, port, allowed)

@@ -154,8 +154,10 @@ def missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
     :param level: the level, ``module:name`` or ``path/to/file.py:name``
     :param error: the error of the import
     """
-    if error.name and f"{level.partition(':')[0]}.".startswith(f"{error.name}."):
-        return CoachError(f"no level '{level}': there is no module '{error.name}'")
+    if error.name and error.name != "gym" and f"{level.partition(':')[0]}.".startswith(f"{error.name}."):
+        return CoachError(
+            f"no level '{level}': there is no module '{error.name}'; correct the name, or install the module's package"
+        )
     hint = " (or import gymnasium, the successor of gym, in the file)" if error.name == "gym" else ""
     return CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it{hint}")
 

@@ -44,9 +44,8 @@ class Workers:
     def __init__(self, graph: GraphManager, links: Mapping[str, TrainerLink], store: DataStore, exchange: Exchange):
         level = graph.level_managers[0]
         if len(graph.level_managers) > 1 or not isinstance(level, RemoteLevelManager):
-            raise CoachError(
-                f"graph '{graph.name}' cannot be split into trainer and workers: it needs a single RemoteLevelManager"
-            )
+            reason = "has several levels" if len(graph.level_managers) > 1 else "has no RemoteLevelManager"
+            raise CoachError(f"graph '{graph.name}' cannot be split into trainer and workers, because it {reason}")
         self._graph, self._level, self._store, self._exchange = graph, level, store, exchange
         self._documents = Documents(store)
         self._agents = {

@@ -225,7 +225,9 @@ def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file, monkeypat
 
 @pytest.mark.parametrize("level", ["no_such_module:Mine", "no_such_module.inner:Mine", "no_such_module:Mine-v0"])
 def test_a_level_in_a_module_that_does_not_exist_says_so(level):
-    with pytest.raises(CoachError, match=rf"no level '{level}': there is no module 'no_such_module'$"):
+    with pytest.raises(
+        CoachError, match=rf"no level '{level}': there is no module 'no_such_module'; correct the name, or"
+    ):
         make_simulator(level, {}, 1, None)
 
 
