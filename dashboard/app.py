@@ -33,6 +33,7 @@ from .view import TABS
 
 DEFAULT_PORT = 12345
 _PORTS_TRIED = 100
+_NUM_PORTS = 65536
 _LEFT_AFTER_SECONDS = 20
 _ONLY_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _HERE = Path(__file__).parent
@@ -150,7 +151,7 @@ def serve(
     :param while_process: the id of a process; the server ends when this process has ended and no page is open
     :param allowed: host names that are accepted, in addition to the names of this machine
     :param editable: True allows users to name, tag, archive and delete runs
-    :raises CoachError: if the host is not an address of this machine, or no port is free
+    :raises CoachError: if the host is not an address of this machine, the port is not a port number, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
     server, port = make_server(store, host, port, allowed)
@@ -201,7 +202,9 @@ def _end_if_left(server: Server, process: int) -> None:
 def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str] = ()) -> tuple[Server, int]:
     """Make a server that listens. :return: the server and its port"""
     wanted = DEFAULT_PORT if port is None else port
-    for candidate in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
+    if not 0 <= wanted < _NUM_PORTS:
+        raise CoachError(f"--port is {wanted}; it must be from 0 to {_NUM_PORTS - 1}")
+    for candidate in range(wanted, min(wanted + _PORTS_TRIED, _NUM_PORTS)) if wanted else [0]:
         try:
             server = _listen(store, host, candidate, allowed)
         except OSError as error:
@@ -210,7 +213,7 @@ def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str
             raise CoachError(f"cannot listen on '{host}': {error.strerror or error}") from None
         got = server.port or candidate
         if candidate != wanted:
-            print(f"Port {wanted} is in use; using port {got}", flush=True)
+            print(f"Port {wanted} is in use or not allowed; using port {got}", flush=True)
         return server, got
     raise CoachError(f"there is no free port from {wanted} on; choose a free port with --port")
 

@@ -121,7 +121,9 @@ def draw(
     if not chosen or not signals:
         what = "Choose a signal on the left to plot it."
         if not chosen:
-            what = _NO_ROWS if selected else "Select a run in the table above to plot it."
+            trouble = next((run.trouble for run in selected if run.trouble), "")
+            nothing = f"A selected run {trouble}" if trouble else _NO_ROWS
+            what = nothing if selected else "Select a run in the table above to plot it."
         return Drawing((), x_label(view.x), left, right, what)
     if view.draw == "runs":
         drawn = _curves_of_runs(view, selected, files, signals, colour_of)
@@ -146,7 +148,7 @@ def _why_nothing(
     if all(x_values(files[run.id], view.x, run.description.counts_minutes) is None for run in chosen):
         return f"{which} {has} column for “{x_label(view.x)}”. Choose another x-axis."
     if view.log_x or view.log_y:
-        return "No positive values to show on a logarithmic axis."
+        return "There are no values to show: a logarithmic axis shows only positive values."
     names = ", ".join(f"“{name}”" for name, _ in signals)
     return f"{which} {'has no' if len(chosen) == 1 else 'has'} values of {names} yet."
 

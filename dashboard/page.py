@@ -493,7 +493,8 @@ class Page:
         text = f"Not in this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
-        lost = "The view of this link is unknown, because another dashboard made the link." if self._is_lost else ""
+        lost = "The view of this link is unknown: another dashboard made the link, or the view is not stored any more."
+        lost = lost if self._is_lost else ""
         self._warn(self.store.trouble or lost or text or self._too_many())
 
     def _too_many(self) -> str:
@@ -973,8 +974,8 @@ class EpisodesPanel:
         file = SignalFile(self._files[number], most_rows=MOST_ROWS)
         try:
             file.refresh()
-        except OSError:
-            return self._say(f"Episode {number} was deleted.")
+        except OSError as error:
+            return self._say(f"Episode {number} cannot be read: {error.strerror}.")
         self._offer({label: key for key, label in _labels_of_csvs(chosen).items() if key in found}, path, number, file)
         self._draw(path, number, file)
 

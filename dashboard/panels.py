@@ -68,7 +68,7 @@ def parameters_table(
         return message("Select a run in the table above to see its parameters. Select several runs to compare them.")
     shown = list(runs[:MOST_COMPARED])
     if not any(run.description.parameters for run in shown):
-        return message("No parameters: the JSON file next to the CSV is missing.")
+        return message("No parameters: the JSON file next to the CSV is missing or cannot be read.")
     names = sorted({name for run in shown for name in run.description.parameters})
     rows = [_parameter_row(name, shown) for name in names]
     kept = [

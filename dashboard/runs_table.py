@@ -152,7 +152,7 @@ def row_of(
     :param group: the property that groups the rows; empty for none
     :param colour: the colour of the run; empty if the run is not drawn
     :param alone: True if no other run is in the same directory
-    :param now: the present time in seconds since the epoch
+    :param now: the current time in seconds since the epoch
     :param parameters: the parameters to include
     """
     about, summary = run.description, run.summary
@@ -272,7 +272,7 @@ def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -
 
     :param varied: the result of ``store.varied_parameters``
     :param differing: the parameters that differ between runs
-    :param asked: the present property, which is always included
+    :param asked: the current property, which is always included
     """
     settings = dict(zip(short_names(varied), varied))
     offered = {*varied, *GROUPINGS}

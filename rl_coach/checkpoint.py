@@ -393,6 +393,8 @@ def find_checkpoint(path: Path) -> str:
 
 
 def _find_best(place: pathlib.Path) -> str:
+    if not place.is_dir():
+        raise CoachError(f"there is no best checkpoint in '{place}': there is no such directory")
     for directory in (place, place / CHECKPOINT_DIRECTORY):
         name = best_checkpoint(directory)
         if name is not None:

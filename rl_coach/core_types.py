@@ -302,7 +302,7 @@ class EnvResponse:
     :param reward: the reward of the step
     :param game_over: True if the episode has ended, for any reason
     :param info: further information from the environment
-    :param goal: the present goal, in environments with goals
+    :param goal: the current goal, in environments with goals
     :param terminated: True if the episode has reached a terminal state, so that there is no bootstrapping; False if a
         limit of steps has ended the episode. None uses ``game_over``
 

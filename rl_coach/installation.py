@@ -63,8 +63,11 @@ def default_framework() -> str:
 
 
 def missing_package(error: ModuleNotFoundError) -> str:
-    """A message about a missing package, with the package's extra and the command that installs the package."""
+    """A message about a missing package, with the package's extra and the command that installs the package. If the
+    package is installed, the message names the missing module."""
     package = (error.name or "").partition(".")[0]
+    if error.name != package and is_installed(package):
+        return f"the installed package '{package}' has no module '{error.name}'"
     extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
     if extra is None:
         return f"the package '{package}' is not installed: {pip_install(package)}"

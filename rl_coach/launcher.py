@@ -215,7 +215,7 @@ class CoachLauncher:
     def display_all_presets_and_exit(self, text: str = "") -> None:
         """Print the presets with environment, algorithm and score, and exit. Tuned presets come last.
 
-        :param text: print only presets with this text in the name, in upper or lower case
+        :param text: print only presets with this text in the name, environment or algorithm, in upper or lower case
         :raises CoachError: if no preset contains the text
         """
         list_presets(text)

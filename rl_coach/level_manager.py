@@ -277,7 +277,7 @@ class LevelManager(EnvironmentInterface):
 
     def step(self, action: Any) -> EnvResponse:
         """Act until ``steps_limit`` is reached or the agent's episode is over. If each goal begins a new episode of the
-        agent, the present episode is then stored as complete.
+        agent, the current episode is then stored as complete.
 
         :param action: the goal that the level above sets for the agent, also as a ``Directive``; None if there is no
             level above
@@ -358,7 +358,7 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        """The sum of the environment's rewards in the present episode."""
+        """The sum of the environment's rewards in the current episode."""
         return self.active_environment.total_reward_in_current_episode
 
     def should_train(self) -> bool:

@@ -408,7 +408,7 @@ class BaseLogger:
         self._seconds_before, self._started = 60 * minutes, time.monotonic()
 
     def update_wall_clock_time(self, index: int) -> None:
-        """Set ``Wall-Clock Time`` in a row to the present minutes of the run. :param index: the index of the row"""
+        """Set ``Wall-Clock Time`` in a row to the current minutes of the run. :param index: the index of the row"""
         self.create_signal_value(TimeTypes.WallClockTime.value.name, self.get_current_wall_clock_time(), time=index)
 
     def dump_output_csv(self, append: bool = True) -> None:
@@ -584,7 +584,7 @@ class Logger(BaseLogger):
         :param _experiments_path: the experiment's directory
         :param logger_prefix: part of the names, ``<graph>.<level>.<agent>``
         :param task_id: the worker's number
-        :param add_timestamp: add the present time to the names
+        :param add_timestamp: add the current time to the names
         :param filename: beginning of the names
         :param resume: True continues the newest file with these names; False uses the first free number
         :param tensorboard: also write the signals as TensorBoard events
@@ -776,9 +776,7 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     """
     name = (initial_experiment_name or default).strip()
     if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
-        raise CoachError(
-            f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
-        )
+        raise CoachError(f"'{name}' cannot be an experiment's name; use letters, digits, '-' and '_'")
     return name
 
 

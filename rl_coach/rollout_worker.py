@@ -79,7 +79,7 @@ class Patience:
     def note(self, state: RunState | None) -> None:
         """Compare the trainer's state with its last state.
 
-        :param state: the trainer's present state; None if no state was received
+        :param state: the trainer's current state; None if no state was received
         :raises Silence: if the state has not changed for too long
         """
         if state is not None and state != self._last:
@@ -137,7 +137,7 @@ class AgentAtWork:
         self._segment_steps = plan["segment_steps"]
         self._chunk_seconds = chunk_seconds
         self._policy_at = time.monotonic()
-        self._segment_ended_at: float | None = None  # time of the last segment with the present policy
+        self._segment_ended_at: float | None = None  # time of the last segment with the current policy
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
         self._sent_at = time.monotonic()
         self._counted = agent.clock.steps

@@ -15,7 +15,7 @@ OVERRIDES = OverrideTable({"advance": ("step",), "values_at": ("value_at",)})
 class Schedule:
     """A value that starts at ``initial_value`` and may change with each call of ``step``.
 
-    :ivar current_value: the present value
+    :ivar current_value: the current value
     :ivar num_steps: number of times that ``step()`` has been called
     """
 
@@ -42,7 +42,7 @@ class Schedule:
             self.current_value = self.value_at(self.num_steps)
 
     def next_values(self, count: int) -> np.ndarray:
-        """Return the present value and the values of the following steps, and advance by ``count`` steps.
+        """Return the current value and the values of the following steps, and advance by ``count`` steps.
 
         :return: [count] float64
         """

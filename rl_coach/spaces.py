@@ -236,8 +236,10 @@ class ActionMaskSpace(VectorObservationSpace):
         :param leading: the lengths of the axes before the axes of one mask, such as (N,)
         """
         masks = np.asarray(masks)
-        if masks.dtype.kind not in "biuf" or masks.shape != (*leading, *self.raw_shape):
+        if masks.shape != (*leading, *self.raw_shape):
             return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
+        if masks.dtype.kind not in "biuf":
+            return f"has values of type {masks.dtype}, not the numbers 0 and 1"
         if not ((masks == 0) | (masks == 1)).all():
             return f"has other numbers than 0 and 1: {masks.tolist()}"
         return None
@@ -614,7 +616,7 @@ class DiscreteActionSpace(ActionSpace):
 
     def get_description(self, action: int) -> str:
         if not self.contains(action):
-            raise ValueError(f"action {action} does not exist: actions are from 0 to {self.num_actions} - 1")
+            raise ValueError(f"action {action} does not exist: actions are from 0 to {self.num_actions - 1}")
         return super().get_description(action)
 
 

@@ -322,6 +322,8 @@ def test_an_experiment_has_a_name_without_asking():
     assert get_experiment_name(None, default="CartPole_DQN") == "CartPole_DQN"
     with pytest.raises(CoachError, match=r"'\.\./up'"):
         get_experiment_name("../up")
+    with pytest.raises(CoachError, match=r"'/tmp/x' cannot be an experiment's name"):
+        get_experiment_name(None, default="/tmp/x")
 
 
 def test_videos(tmp_path):

@@ -182,7 +182,7 @@ class Architecture:
         return self._predictor
 
     def onnx_model(self, metadata: Mapping[str, str], outputs: Sequence[str] | None = None) -> bytes:
-        """Return a complete ONNX model with the present weights. The noise of NoisyNet layers is zero.
+        """Return a complete ONNX model with the current weights. The noise of NoisyNet layers is zero.
 
         :param metadata: the model's ``metadata_props``
         :param outputs: names of the outputs to keep, from ``output_names`` and ``recurrent_outputs``; None for all

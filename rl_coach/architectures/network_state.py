@@ -88,14 +88,14 @@ class StateLayout:
         """Replace a group. :return: the new values of the variables that contain the group, by index
 
         :param arrays: the new arrays of the group
-        :param variables: present values by index, at least of the variables that also contain other arrays
+        :param variables: current values by index, at least of the variables that also contain other arrays
         """
         changed: dict[int, np.ndarray] = {}
         for array, (index, part) in zip(arrays, self._places[name]):
             if part is None:
                 changed[index] = array
             else:
-                # a copy, because the present value may be memory of the framework, and nobody else may write there
+                # a copy, because the current value may be memory of the framework, and nobody else may write there
                 changed.setdefault(index, np.array(variables[index]))[part] = np.ravel(array)
         return changed
 

@@ -62,7 +62,7 @@ class RunView:
 
     @property
     def phase(self) -> RunPhase:
-        """The present phase of the run."""
+        """The current phase of the run."""
         return self._run.phase
 
     @property
@@ -144,7 +144,7 @@ class RunView:
         self._run.export_policy(directory)
 
     def stop(self, reason: str = "", has_reached_target: bool = False) -> None:
-        """End training after the present step, with the usual evaluation, checkpoint and summary.
+        """End training after the current step, with the usual evaluation, checkpoint and summary.
 
         :param reason: the reason, which is printed
         :param has_reached_target: True if the run stops because the last evaluation was good enough. Such an evaluation
@@ -154,11 +154,11 @@ class RunView:
         self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
 
     def evaluate(self) -> None:
-        """Evaluate after the present step of training. The evaluation has the length ``evaluation_steps``."""
+        """Evaluate after the current step of training. The evaluation has the length ``evaluation_steps``."""
         self.wants_evaluation = self.has_asked = True
 
     def save(self) -> None:
-        """Save a checkpoint after the present step of training."""
+        """Save a checkpoint after the current step of training."""
         self.wants_checkpoint = self.has_asked = True
 
     def log(self, name: str, value: float) -> None:

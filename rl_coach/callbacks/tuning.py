@@ -26,7 +26,7 @@ def url_of(storage: str) -> str:
 
 
 class ReportTrial(Callback):
-    """Reports evaluations to a study of Optuna. Stops the run if the study's pruner gives the trial up.
+    """Reports evaluations to a study of Optuna. Stops the run if the study's pruner prunes the trial.
 
     :param storage: the URL of the study's storage, or ``@`` and the path of a file that contains the URL
     :param study: the study's name
@@ -58,7 +58,7 @@ class ReportTrial(Callback):
         if self._trial.should_prune():
             self._is_pruned = True
             self._trial.set_user_attr(PRUNED, True)
-            run.stop(f"the trial is given up: other trials were better after {run.steps:,} steps than {mean:,.6g}")
+            run.stop(f"the trial is pruned: other trials were better after {run.steps:,} steps than {mean:,.6g}")
 
     def get_state(self) -> dict[str, Any]:
         return {"rewards": self._rewards, "is_pruned": self._is_pruned}

@@ -58,7 +58,7 @@ IMPORT_EXAMPLES = """\
 examples:
   a policy of PPO with two towers of 64 x 64 units:
     coach import sb3 ppo_cartpole.zip -p tuned/CartPole_PPO -e from_sb3
-  watch the agent play, or train it further:
+  evaluate the agent, or train it further:
     coach evaluate experiments/from_sb3/01_02_2026-10_00
     coach --resume experiments/from_sb3/01_02_2026-10_00
 """

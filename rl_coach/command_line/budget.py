@@ -81,7 +81,10 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     if any(path.rpartition(".")[2] == "improve_steps" for path, _ in settings_in(args.custom_parameter or "")):
         raise CoachError("--budget sets improve_steps: leave it out of -cp")
     if type(graph_manager).train_and_act is not GraphManager.train_and_act:
-        raise CoachError(f"--budget: {type(graph_manager).__name__} trains on data: set improve_steps with -cp")
+        raise CoachError(
+            f"--budget: {type(graph_manager).__name__} does not train for a number of environment steps: set "
+            "improve_steps with -cp"
+        )
     settings: list[tuple[str, Schedule, int]] = []
     fixed: list[tuple[str, Schedule, int]] = []
     for path, schedule in _schedules(graph_manager):

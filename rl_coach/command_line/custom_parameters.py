@@ -471,7 +471,7 @@ class _Target:
     def check(self, assignment: Assignment) -> None:
         """Check that an assignment is possible.
 
-        :raises CoachError: if the place cannot be set, or the new value has another kind than the present value
+        :raises CoachError: if the place cannot be set, or the new value has another kind than the current value
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
@@ -482,7 +482,7 @@ class _Target:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
 
     def _is_declared(self, value: Any) -> bool:
-        """True if the constraints of the parameter class allow the value, although the present value has another kind:
+        """True if the constraints of the parameter class allow the value, although the current value has another kind:
         None, or a schedule instead of a number, or a number instead of a schedule."""
         if self.last.is_item or not (
             value is None or any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value))

@@ -40,7 +40,10 @@ def run(arguments: Sequence[str]) -> None:
 def _files_of_environment(file: pathlib.Path) -> dict[pathlib.Path, str]:
     module = file.stem
     if file.suffix != ".py" or not re.fullmatch(r"[a-z][a-z0-9_]*", module):
-        raise CoachError(f"'{file}' must be made of small letters, digits and '_' and end with .py, such as my_env.py")
+        raise CoachError(
+            f"the name of '{file}' must begin with a small letter, consist of small letters, digits and '_', and end "
+            f"with .py, such as my_env.py"
+        )
     title = "".join(word.capitalize() for word in module.split("_"))
     templates = {
         file: "environment.txt",

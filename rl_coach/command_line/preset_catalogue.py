@@ -64,7 +64,7 @@ def preset_directory() -> pathlib.Path:
 
 
 def list_all_presets() -> list[str]:
-    """The names of the presets that come with Coach, in alphabetical order."""
+    """The names of the presets that come with Coach, without the tuned presets, in alphabetical order."""
     return sorted(file.stem for file in preset_directory().glob("*.py") if not file.stem.startswith("_"))
 
 
@@ -250,11 +250,15 @@ def _unknown_preset(preset: str) -> Exception:
 
 def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A ``CoachError`` in one line for an error in a preset or in user code that the preset calls."""
+    from rl_coach.installation import is_installed, missing_package
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
 
     if isinstance(error, ModuleNotFoundError):
-        return CoachError(f"preset '{path}' needs the package '{error.name}', which is not installed")
+        package = (error.name or "").partition(".")[0]
+        if error.name != package and is_installed(package):
+            return CoachError(f"preset '{path}': {missing_package(error)}")
+        return CoachError(f"preset '{path}' imports '{error.name}', which is not installed")
     text = in_one_line(error)
     own = [
         f for f in traceback.extract_tb(error.__traceback__) if os.path.realpath(f.filename) == os.path.realpath(path)

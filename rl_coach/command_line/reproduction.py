@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import time
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -91,7 +92,7 @@ def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
     :raises CoachError: if the run cannot be repeated
     """
     from rl_coach.runs import record, run_group
-    from rl_coach.runs.status import FINISHED, read_status
+    from rl_coach.runs.status import FAILED, FINISHED, RUNNING, read_status, state_of
 
     if run_group.is_group(directory):
         one = run_group.run_directories(directory)[:1] or [str(directory)]
@@ -114,7 +115,10 @@ def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
     changed = {name for one in found["resumed"] for name in one.get("changed", ())} & {*_NOT_WHEN_RESUMED}
     if changed:
         raise CoachError(f"'{directory}' was resumed with another --{min(changed)}, so a single run cannot repeat it")
-    state = read_status(directory).get("state")
+    status = read_status(directory)
+    state = status.get("state")
+    if state == RUNNING and state_of(status, 0.0, time.time()) != FAILED:
+        raise CoachError(f"'{directory}' has not finished ({state}): pack it when it has finished")
     if state != FINISHED:
         command = shell_command("coach", "--resume", str(directory))
         raise CoachError(f"'{directory}' has not finished ({state}): continue it with {command}")
@@ -317,7 +321,8 @@ def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
     if verdict is None:
         beyond = f", although {'; '.join(others)}" if others else ""
         rows, signals = _size(before)
-        print(f"equal: {rows:,} rows of {signals} signals and the policy are the same, bit for bit{beyond}")
+        same = f"{rows:,} rows of {signals} signals{' and the policy' if (packed / packed_run.POLICY).is_dir() else ''}"
+        print(f"equal: {same} are the same, bit for bit{beyond}")
         return True
     if not others:
         print(f"differs {verdict}")

@@ -343,7 +343,11 @@ class _Drawing(ast.NodeTransformer):
             texts = [ast.get_source_segment(self._source, one) or ast.unparse(one) for one in node.args]
             return _choice(texts, self._name, self._what)
         written = f"{self._what}: '{ast.unparse(node)}'"
+        if kind == _CHOICE:
+            raise CoachError(f"{written}: write {kind}(value, value) with one value or more")
         try:
+            if node.keywords:
+                raise ValueError
             low, high = (custom_parameters.number(one) for one in node.args)
         except (ValueError, CoachError):
             raise CoachError(f"{written}: write {kind}(low, high) with two numbers") from None

@@ -41,7 +41,10 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     spaces = [(search_space.parse(text, what), what) for text, what in texts_of(args.settings, "coach sweep")]
     runs = len(args.seeds) * sum(_number(search_space.size(one), args.random) for one, _ in spaces)
     if runs > _MOST_RUNS:
-        raise CoachError(f"{runs:,} runs are more than the limit of {_MOST_RUNS:,}: --random N draws N settings")
+        raise CoachError(
+            f"{runs:,} runs are more than the limit of {_MOST_RUNS:,}: draw fewer settings with --random N, or use "
+            f"fewer --seeds"
+        )
     combinations = []
     for dimensions, what in spaces:
         number = args.random

@@ -99,7 +99,9 @@ def _steps_of(graph_manager: Any) -> int:
     length = graph_manager.improve_steps
     if isinstance(length, EnvironmentSteps) and length.num_steps < _ENDLESS:
         return int(length.num_steps)
-    raise CoachError("--steps is missing: improve_steps of the preset is not a number of environment steps")
+    raise CoachError(
+        "--steps is missing: improve_steps of the preset has no end or is not a number of environment steps"
+    )
 
 
 def _evaluations_of(graph_manager: Any, steps: int) -> int:
@@ -303,7 +305,7 @@ class _Tuning:
             return
         if self._study.trials[trial.number].user_attrs.get(PRUNED):
             self._study.tell(trial, state=TrialState.PRUNED)
-            self._screen.print(f"{name}: given up after {took} at {value:.5g}")
+            self._screen.print(f"{name}: pruned after {took} at {value:.5g}")
             return
         self._study.tell(trial, value)
         best = self._study.best_trial
@@ -335,9 +337,7 @@ class _Tuning:
         trials = len(self._study.get_trials(deepcopy=False))
         preset = self._document["arguments"]["preset"]
         given = self._document["arguments"].get("custom_parameter")
-        about = (
-            f"{preset}, tuned: trial {best.number} of {trials}; its last evaluations had a mean of {best.value:.5g}."
-        )
+        about = f"{preset}, tuned: trial {best.number} of {trials}; its mean reward at the end was {best.value:.5g}."
         settings = record.joined_settings(given, self._custom_parameter(best.params))
         path = self._directory / BEST_FILE
         write_text(path, text_of(preset, settings, about))
@@ -345,13 +345,13 @@ class _Tuning:
 
     def _say_best(self) -> None:
         if not self._values():
-            self._screen.print(f"no trial has a result yet: {shown(self._directory)}")
+            self._screen.print(f"no trial in {shown(self._directory)} has a result yet")
             return
         best = self._study.best_trial
         counts = dict.fromkeys(("COMPLETE", "PRUNED", "FAIL"), 0)
         for one in self._study.get_trials(deepcopy=False):
             counts[one.state.name] = counts.get(one.state.name, 0) + 1
-        told = f"{counts['COMPLETE']} complete, {counts['PRUNED']} given up, {counts['FAIL']} failed"
+        told = f"{counts['COMPLETE']} complete, {counts['PRUNED']} pruned, {counts['FAIL']} failed"
         self._screen.success(f"best: trial {best.number}, mean reward {best.value:.5g} ({told})")
         for dimension in self._dimensions:
             self._screen.print(f"  {_shown_name(dimension)} = {dimension.text(best.params)}")

@@ -81,7 +81,9 @@ def _move(videos: Sequence[pathlib.Path], files: dict[str, str]) -> None:
     for suffix, file in files.items():
         video = next((one for one in videos if one.suffix == suffix), None)
         if video is None:
-            raise CoachError(f"'{file}' was not written: the environment has drawn no pictures")
+            raise CoachError(
+                f"'{file}' was not written: the environment has drawn no pictures, or the video could not be written"
+            )
         try:
             shutil.move(video, file)
         except OSError as error:

@@ -66,7 +66,8 @@ class S3DataStore(CheckpointDataStore):
     def deploy(self) -> bool:
         """Check that the bucket exists and can be reached.
 
-        :raises CoachError: if the bucket does not exist, or cannot be reached
+        :raises CoachError: if the bucket does not exist, or the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("reach"):
             self._client.head_bucket(Bucket=self.params.bucket_name)
@@ -80,6 +81,7 @@ class S3DataStore(CheckpointDataStore):
         """Delete the documents and close the connection. The experiment's files stay in the bucket.
 
         :raises CoachError: if the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         with self._refusals("write to"):
             for name in self.documents:
@@ -134,6 +136,7 @@ class S3DataStore(CheckpointDataStore):
         """Download files that are missing locally, or have locally another size or an older date.
 
         :raises CoachError: if the service refuses the request
+        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         root = self._root
         with self._refusals("read from"):

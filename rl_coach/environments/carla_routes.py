@@ -66,7 +66,7 @@ class Route:
         self._crossings = [segment for segment in segments if segment.entry.is_junction]
 
     def command(self, place: Any) -> Command:
-        """The command at the car's present place. Successive calls must give the places in driving order."""
+        """The command at the car's current place. Successive calls must give the places in driving order."""
         if self._crossings and distance(place, self._crossings[0].exit.transform.location) < _IS_THROUGH:
             self._crossings.pop(0)
         if not self._crossings:

@@ -184,7 +184,7 @@ class Environment(EnvironmentInterface):
     :param kwargs: ``experiment_path``, the directory of videos; other settings belong to subclasses
     :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode. Then an
         episode is rendered only if its video is kept
-    :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
+    :ivar training_steps: environment steps of heatup and training at the start of the current evaluation
     :ivar videos: the video files that were kept, in the order of the episodes
     :raises CoachError: if a requested window or video is not possible
     """
@@ -309,7 +309,7 @@ class Environment(EnvironmentInterface):
         return self._uses_images
 
     def take_played(self, steps: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
-        """Count the steps of the present episode, which a compiled loop has played.
+        """Count the steps of the current episode, which a compiled loop has played.
 
         :param steps: number of steps since the beginning of the episode
         :param reward: total reward since the beginning of the episode
@@ -362,7 +362,7 @@ class Environment(EnvironmentInterface):
         return self._respond()
 
     def get_random_action(self) -> ActionType:
-        """A random action of the action space, one that the present state allows."""
+        """A random action of the action space, one that the current state allows."""
         mask_name = self.state_space.action_mask_name
         if mask_name is None:
             return self._action_space.sample()
@@ -499,18 +499,18 @@ class Environment(EnvironmentInterface):
         return [(name, " + ".join(Window.key_name(key) for key in keys)) for name, keys in self.keyboard.bindings()]
 
     def render(self) -> None:
-        """Show the present state in a window."""
+        """Show the current state in a window."""
         if self.native_rendering:
             self._render()
         elif self._window is not None:
             self._window.show(self.get_rendered_image())
 
     def get_rendered_image(self) -> np.ndarray:
-        """The picture of the present state: [height, width, 3] uint8."""
+        """The picture of the current state: [height, width, 3] uint8."""
         raise NotImplementedError(f"{type(self).__name__} returns no images")
 
     def _use_image(self) -> None:
-        """Show, store and record the picture of the present state. The picture is drawn at most once."""
+        """Show, store and record the picture of the current state. The picture is drawn at most once."""
         if self.native_rendering:
             self._render()
             return

@@ -15,7 +15,7 @@ class SteppedEnvironment(Protocol):
     """Interface of an environment, or of a lower level, for the level that acts in it.
 
     :ivar env_id: the name of the environment
-    :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
+    :ivar training_steps: environment steps of heatup and training at the start of the current evaluation
     :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
     :ivar pictures_beside: the agent's pictures for videos; see ``AgentInterface.pictures_beside``
     """
@@ -36,7 +36,7 @@ class SteppedEnvironment(Protocol):
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        """The sum of the rewards of the present episode."""
+        """The sum of the rewards of the current episode."""
 
     def step(self, action: ActionType) -> EnvResponse:
         """Act once."""

@@ -185,7 +185,7 @@ class FedEnvironment(GymEnvironment):
     :raises CoachError: as in ``GymEnvironment``
 
     :ivar fed: answers from the user's loop that have not been used yet
-    :ivar is_fed: True if the user's loop plays the present episode
+    :ivar is_fed: True if the user's loop plays the current episode
     """
 
     copies_observations = True
@@ -286,7 +286,7 @@ class FedEnvironment(GymEnvironment):
         return self.is_fed and self.done and self.fed.first is None
 
     def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
-        """True if the present state has this observation, and the mask in ``info`` if there is one."""
+        """True if the current state has this observation, and the mask in ``info`` if there is one."""
         shown = self._read_state(observation, dict(info))
         names = [name for name in shown if name != ACTION_MASK or ACTION_MASK in info or not self._has_mask]
         return all(np.array_equal(shown[name], self.state[name], equal_nan=True) for name in names)
@@ -342,7 +342,7 @@ class FedEnvironment(GymEnvironment):
             self.goal = self.state["desired_goal"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress. An episode of the user's loop cannot be repeated, so only its present state is
+        """The episode in progress. An episode of the user's loop cannot be repeated, so only its current state is
         saved."""
         if not self.is_fed:
             return super().get_episode_state()

@@ -222,7 +222,7 @@ class FunctionSimulator(gymnasium.Env):
     """A ``FunctionEnvironment`` in Gymnasium's form. This object stores the state, and can be seeded.
 
     :ivar functions: the environment as pure functions
-    :ivar beginning: the beginning of the present episode; None before the first episode
+    :ivar beginning: the beginning of the current episode; None before the first episode
     """
 
     def __init__(self, functions: FunctionEnvironment):

@@ -365,7 +365,7 @@ class GymEnvironment(Environment):
 
     @property
     def beginning(self) -> Any:
-        """The beginning of the present episode, a ``Beginning``; None if the environment is not made of pure
+        """The beginning of the current episode, a ``Beginning``; None if the environment is not made of pure
         functions."""
         return getattr(self._simulator, "beginning", None)
 
@@ -445,7 +445,7 @@ class GymEnvironment(Environment):
         self.done = self.truncated = False
 
     def get_rendered_image(self) -> np.ndarray:
-        """The simulator's picture of the present state: [height, width, 3] uint8.
+        """The simulator's picture of the current state: [height, width, 3] uint8.
 
         :raises CoachError: if the level returns no images, or the images cannot be drawn here
         """

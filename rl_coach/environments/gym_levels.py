@@ -145,10 +145,19 @@ def _import(module: str, level: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise _missing_import(level, error) from error
+        raise missing_import(level, error) from error
 
 
-def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
+def missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
+    """An error for a level whose module does not exist, or imports a module that does not exist.
+
+    :param level: the level, ``module:name`` or ``path/to/file.py:name``
+    :param error: the error of the import
+    """
+    if error.name and error.name != "gym" and f"{level.partition(':')[0]}.".startswith(f"{error.name}."):
+        return CoachError(
+            f"no level '{level}': there is no module '{error.name}'; correct the name, or install the module's package"
+        )
     hint = " (or import gymnasium, the successor of gym, in the file)" if error.name == "gym" else ""
     return CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it{hint}")
 
@@ -191,12 +200,12 @@ def is_function_level(level: str) -> bool:
 def import_level(level: str) -> Any:
     """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
 
-    :raises CoachError: if the module imports a package that is not installed
+    :raises CoachError: if the module does not exist, or imports a package that is not installed
     """
     try:
         return short_dynamic_import(level)
     except ModuleNotFoundError as error:
-        raise _missing_import(level, error) from error
+        raise missing_import(level, error) from error
 
 
 def _is_function_environment(made: Any) -> bool:

@@ -87,7 +87,7 @@ class MultiAgentEnvironment(Environment):
     :cvar central_space: the space of ``central_state``; None without such a state
     :ivar tells_central_state: each response contains ``central_state``
     :ivar players: the names of all players
-    :ivar total_rewards: the sum of each player's rewards in the present episode
+    :ivar total_rewards: the sum of each player's rewards in the current episode
     """
 
     takes_turns: bool = False

@@ -178,7 +178,10 @@ class NativeCopies(EnvironmentCopies):
         :return: True if all states were restored
         """
         if self._saved is None:
-            raise CoachError("the saved environments were not stepped with env_params.vectorization 'native'")
+            raise CoachError(
+                "the saved environments were not stepped with env_params.vectorization 'native': set "
+                "env_params.vectorization to the value of the saved run"
+            )
         self._num_episodes = 0
         for index, state in enumerate(states):
             if restore(state) is False:

@@ -13,6 +13,7 @@ import numpy as np
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
+from rl_coach.environments.gym_levels import missing_import
 from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
@@ -364,7 +365,7 @@ def _maker_of_user(level: str) -> Any:
     try:
         return short_dynamic_import(level)
     except ModuleNotFoundError as error:
-        raise CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it") from error
+        raise missing_import(level, error) from error
 
 
 def _maker_of_module(level: str, turns: bool | None) -> tuple[Any, bool]:

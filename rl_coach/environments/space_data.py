@@ -33,7 +33,8 @@ def space_as_data(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.MultiDiscrete):
         start, dtype = np.asarray(space.start).tolist(), str(space.dtype)
         return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start, "dtype": dtype}
-    raise CoachError(f"the space {space} cannot be saved")
+    known = "Box, Dict, Discrete, MultiBinary, MultiDiscrete and Tuple"
+    raise CoachError(f"the space {space} cannot be saved; spaces that can be saved are {known}")
 
 
 def _folded(bound: np.ndarray) -> Any:

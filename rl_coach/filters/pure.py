@@ -25,7 +25,7 @@ Form = TypeVar("Form")
 class PureFilter:
     """A filter of observations as pure functions.
 
-    :param state: returns the present statistics of the filter as arrays; empty for a filter without statistics
+    :param state: returns the current statistics of the filter as arrays; empty for a filter without statistics
     :param update: a function of statistics and a batch [B, ...] that returns the new statistics
     :param apply: a function of statistics and a batch that returns the filtered batch [B, ...]
     :param take: stores statistics in the filter

@@ -103,7 +103,7 @@ class AgentExchange:
     :param signals: signals about the chunks, for the CSV
     :param exchange: sizes and times
 
-    :ivar lag: number of updates between the policy that played the newest chunk and the present policy
+    :ivar lag: number of updates between the policy that played the newest chunk and the current policy
     :ivar policy_document: the name of the document that contains the newest policy
     """
 
@@ -160,7 +160,7 @@ class AgentExchange:
             self.publish(phase)
 
     def publish(self, phase: RunPhase) -> None:
-        """Publish the agent's present policy. :param phase: the phase that workers must enter"""
+        """Publish the agent's current policy. :param phase: the phase that workers must enter"""
         began, link = time.monotonic(), self.link
         name = (link.state.incarnation, link.state.version + 1)
         policy = {**self.agent.acting_policy(), "incarnation": name[0], "version": name[1]}

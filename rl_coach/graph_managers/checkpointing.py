@@ -222,12 +222,15 @@ class GraphCheckpoints:
                 keep_checkpoints(self.directory, keep)
         except OSError as error:
             screen.warning(
-                f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last checkpoint remains"
+                f"no checkpoint was saved in '{self.directory}': {error.strerror}; earlier checkpoints remain"
             )
             return None
         self.last_path = path
         if lost_episode(state):
-            self._warn_once("this episode cannot be saved half-way: a run resumed from here begins a new one")
+            self._warn_once(
+                "the episode in progress cannot be saved: a run that is resumed from this checkpoint begins a new "
+                "episode"
+            )
         return path
 
     def save_elsewhere(self, state: dict[str, Any], reward: float | None) -> NoReturn:
@@ -246,7 +249,7 @@ class GraphCheckpoints:
                 f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; the training since the last "
                 f"checkpoint is lost"
             ) from error
-        raise CheckpointError(f"{trouble}; the state was saved to '{path}': make room, and restore it with -crd")
+        raise CheckpointError(f"{trouble}; the state was saved to '{path}'; restore it with -crd")
 
     def _write(
         self, directory: str, state: dict[str, Any], reward: float | None, failed: bool = False
@@ -298,7 +301,7 @@ class GraphCheckpoints:
             level.restore_checkpoint(os.path.dirname(path))
 
     def save_onnx_graph(self) -> None:
-        """Write the first agent's first network to the directory of checkpoints, with its present weights."""
+        """Write the first agent's first network to the directory of checkpoints, with its current weights."""
         os.makedirs(self.directory, exist_ok=True)
         self._write_newest_model(checkpoint_files(self._levels, self._about(None), with_networks=True)[0])
 

@@ -54,7 +54,7 @@ class CoachNames:
         raise CoachError("TensorFlow 1's graph files are not supported: save_onnx_graph() writes the network as ONNX")
 
     def save_onnx_graph(self: Any) -> None:
-        """Write the first agent's first network with its present weights to ``checkpoint/model.onnx``."""
+        """Write the first agent's first network with its current weights to ``checkpoint/model.onnx``."""
         self.verify_graph_was_created()
         self.checkpoints.save_onnx_graph()
 

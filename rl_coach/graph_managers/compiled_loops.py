@@ -63,7 +63,7 @@ def _unmet_by_spaces(environment: Any) -> Iterator[str]:
     if not is_discrete and not (type(actions) is BoxActionSpace and actions.is_raw_vector):
         yield f"actions {actions} have no compiled form"
     if any(isinstance(space, OneHotObservationSpace) for space in observations):
-        yield "an observation is a number of a Discrete space"
+        yield "an observation is of a Discrete or MultiDiscrete space"
     if any(getattr(space, "raw_channels_first", False) for space in observations):
         yield "an observation has its channels on the first axis"
 

@@ -325,7 +325,7 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def phase(self) -> RunPhase:
-        """The present phase of the run."""
+        """The current phase of the run."""
         return self._phase
 
     @phase.setter
@@ -362,7 +362,7 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def current_step_counter(self) -> TotalStepsCounter:
-        """The counters of the present phase."""
+        """The counters of the current phase."""
         return self.total_steps_counters[self._phase]
 
     def get_current_episodes_count(self) -> int:
@@ -402,7 +402,7 @@ class GraphManager(CoachNames, Constrained):
             self._run_callbacks.episode_ended(reward)
 
     def episode_reward(self) -> float:
-        """The total reward of the present episode; of all agents if the level has several."""
+        """The total reward of the current episode; of all agents if the level has several."""
         return float(np.sum(self.level_managers[-1].total_reward_in_current_episode))
 
     def act(self, steps: StepMethod, wait_for_full_episodes: bool = False) -> None:
@@ -427,7 +427,7 @@ class GraphManager(CoachNames, Constrained):
     def _bound_steps(self, ends: Sequence[StepMethod], until_checkpoint: bool = False) -> None:
         """Limit the number of steps that the top level may take in one call: it stops at the first of some counts.
 
-        :param ends: counts of the present phase
+        :param ends: counts of the current phase
         :param until_checkpoint: also stop at the count of the next checkpoint
         """
         counts, schedule = self._counts, self.checkpoints.schedule
@@ -878,7 +878,7 @@ class GraphManager(CoachNames, Constrained):
         return directory_html(self.task_parameters.experiment_path)
 
     def policy_document(self) -> bytes:
-        """The present policy of the top level's agent, for a process that acts with this policy."""
+        """The current policy of the top level's agent, for a process that acts with this policy."""
         return pack(self.top_level_manager.agent.acting_policy())
 
     def take_policy_document(self, document: bytes) -> None:

@@ -49,7 +49,7 @@ class Improvement:
         self._start, self._next_evaluation = None, None
 
     def begin(self) -> None:
-        """Set the start to the present counts."""
+        """Set the start to the current counts."""
         self._start = dict(self._counts)
 
     def set_end(self, steps: StepMethod) -> None:

@@ -45,17 +45,20 @@ def total_memory() -> int:
 
 
 def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
-    """A message if the settings together need more memory than available; the message names the largest setting.
+    """A message if the settings together need more memory than available. The message names the setting that needs
+    most.
 
     :param available: the available memory in bytes
     :param uses: the memory that each setting needs
     """
     uses = list(uses)
-    if sum(use.num_bytes for use in uses) > available:
+    total = sum(use.num_bytes for use in uses)
+    if total > available:
         worst = max(uses, key=lambda use: use.num_bytes)
+        others = "" if worst.num_bytes > available else f", and all settings together need {_gigabytes(total)}"
         yield (
-            f"{worst.path} is {shown(worst.value)}, which needs at least {_gigabytes(worst.num_bytes)} of memory; "
-            f"this machine has {_gigabytes(available)}"
+            f"{worst.path} is {shown(worst.value)}, which needs at least {_gigabytes(worst.num_bytes)} of memory"
+            f"{others}; this machine has {_gigabytes(available)}"
         )
 
 

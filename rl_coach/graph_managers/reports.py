@@ -54,7 +54,7 @@ class Reports:
     def status(self, phase: RunPhase, counts_updates: bool, others: Fields = ()) -> Status:
         """Progress of the run so far.
 
-        :param phase: the present phase
+        :param phase: the current phase
         :param counts_updates: True if training steps are updates of networks
         :param others: more fields of the display
         """
@@ -76,7 +76,7 @@ class Reports:
         return self._counters[phase][TrainingSteps] + (self._more_updates() if phase is RunPhase.TRAIN else 0)
 
     def _goal(self, phase: RunPhase) -> Goal | None:
-        """The end of the present phase, and how much of the phase is done."""
+        """The end of the current phase, and how much of the phase is done."""
         if phase is RunPhase.TRAIN:
             goal = self._improvement.goal(self.stops_early)
             return goal and dataclasses.replace(goal, reward=self.reward)

@@ -83,7 +83,7 @@ class RunCallbacks:
             self._record()
 
     def _forget_steps(self) -> None:
-        """Count the steps between two calls of a method from the present step on."""
+        """Count the steps between two calls of a method from the current step on."""
         self._first_step = self.view.steps
         self._steps_at: dict[str, int] = {}
 

@@ -44,7 +44,8 @@ class Workers:
     def __init__(self, graph: GraphManager, links: Mapping[str, TrainerLink], store: DataStore, exchange: Exchange):
         level = graph.level_managers[0]
         if len(graph.level_managers) > 1 or not isinstance(level, RemoteLevelManager):
-            raise CoachError(f"graph '{graph.name}' cannot be split into trainer and workers: it has several levels")
+            reason = "has several levels" if len(graph.level_managers) > 1 else "has no RemoteLevelManager"
+            raise CoachError(f"graph '{graph.name}' cannot be split into trainer and workers, because it {reason}")
         self._graph, self._level, self._store, self._exchange = graph, level, store, exchange
         self._documents = Documents(store)
         self._agents = {
@@ -66,7 +67,7 @@ class Workers:
         self._warn_at = 0.0
         self._num_warned = 0
         self._reports: dict[str, dict[str, Any]] = {}
-        self._playing: dict[str, str] = {}  # the present sender of each worker; a restarted worker is a new sender
+        self._playing: dict[str, str] = {}  # the current sender of each worker; a restarted worker is a new sender
 
     def start(self, incarnation: int) -> None:
         """Publish the networks and the first policies.

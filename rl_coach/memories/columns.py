@@ -35,7 +35,8 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
         gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
         raise CoachError(
             f"the memory's '{name}' needs {gigabytes:.1f} GB for {capacity} rows, more than this machine can provide; "
-            'lower it with -cp "agent_params.memory.max_size=(MemoryGranularity.Transitions, 10000)"'
+            'make the memory smaller, for example with -cp "agent_params.memory.max_size='
+            '(MemoryGranularity.Transitions, 10000)"'
         ) from None
 
 
@@ -175,7 +176,7 @@ class ArrayColumn:
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
         """Copy rows to other rows. All rows are read before the first is written.
 
-        :param capacity: the capacity of a new array for the rows; None to use the present array
+        :param capacity: the capacity of a new array for the rows; None to use the current array
         """
         kept = self.values[sources]
         if capacity is not None:

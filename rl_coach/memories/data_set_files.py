@@ -133,7 +133,7 @@ def _read_csv(path: str) -> DataSet:
 def _read_pickle(path: str) -> DataSet:
     episodes = read_pickled_episodes(path)
     if not any(episodes):
-        raise CoachError(f"'{path}' has no step that has a next state")
+        raise CoachError(f"'{path}' has no steps")
     try:
         return DataSet.of_episodes([episode for episode in episodes if episode], False)
     except (*DAMAGE, MemoryError) as error:

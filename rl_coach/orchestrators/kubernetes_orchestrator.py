@@ -515,7 +515,7 @@ def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None
     try:
         if worker_logs is not None:
             files = orchestrator.worker_logs(worker_logs)
-            say(f"logs of {len(files)} workers: {worker_logs}")
+            say(f"logs of {len(files)} worker pods: {worker_logs}")
     except (ClusterError, OSError) as error:
         say(f"the workers' logs were not written: {error}")
     finally:

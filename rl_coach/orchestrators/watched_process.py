@@ -107,7 +107,7 @@ class WatchedProcess(abc.ABC):
         self._failures += 1
         if self._failures > MOST_RESTARTS:
             screen.warning(
-                f"{self.name} {how} {self._failures} times, and the trainer stored none of its steps in between: it is "
+                f"{self.name} {how} {self._failures} times, and no new steps were stored in between: {self.name} is "
                 "not restarted"
             )
             return False

@@ -147,7 +147,7 @@ class Agent:
 
     @property
     def _environments(self) -> list[FedEnvironment]:
-        """The environments of the user's loop in the present phase."""
+        """The environments of the user's loop in the current phase."""
         if self._level.has_one_episode:
             return [self._level.active_environment]
         return self._level.environment.copies
@@ -161,7 +161,7 @@ class Agent:
         deterministic: bool = False,
         infos: Any = None,
     ) -> Any:
-        """Choose an action for the present state of your environment, or of several of them.
+        """Choose an action for the current state of your environment, or of several of them.
 
         :param states: the state of one environment; with several environments [N, ...], a dict of arrays, or a list
         :param env_ids: the names of the environments of the states; None for all environments. With a single name,
@@ -273,7 +273,7 @@ class Agent:
         return cast(dict[int, ActionInfo], chosen)
 
     def _best_action(self) -> ActionType:
-        """The present policy's action for the present state, without exploration."""
+        """The current policy's action for the current state, without exploration."""
         core = self._core
         if (override := core.acts_otherwise) is not None:
             raise CoachError(
@@ -363,7 +363,7 @@ class Agent:
         reward, next_state = values["reward"], values["next_states"]
         terminated, truncated = values["terminated"], values["truncated"]
         if environment.fed.action is None or environment.fed.deferred is not None:
-            raise CoachError(f"{name} was not asked to act: call act before observe")
+            raise CoachError(f"{name} has received no action: call act before observe")
         if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
             raise CoachError(f"the reward of {name} is {reward!r}, not a number")
         if next_state is not None:
@@ -697,8 +697,8 @@ def make_agent(
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
     :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed
-    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
-        JAX and PyTorch
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first of TensorFlow, JAX, PyTorch
+        and MXNet that is installed
     :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
     :param experiment_path: directory for signals and checkpoints; None writes no files
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold

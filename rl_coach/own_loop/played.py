@@ -83,7 +83,7 @@ class PlayedEnvironment:
 class Episode:
     """An episode in an environment.
 
-    :param state: the present state
+    :param state: the current state
     :param reward: the reward of the last action
     :param total: the sum of the rewards
     :param timesteps: number of actions

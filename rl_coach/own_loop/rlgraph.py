@@ -593,7 +593,7 @@ __getattr__ = without_meaning(
         **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent stores its segments itself"),
         **dict.fromkeys(
             ("RayExecutor", "RayWorker", "ApexExecutor", "SyncBatchExecutor"),
-            "coach -dc --orchestrator ray runs presets on Ray",
+            "coach -dc -dcp FILE runs presets on Ray if FILE contains orchestrator = ray",
         ),
         **dict.fromkeys(
             ("MLAgentsEnv", "DeepmindLabEnv", "ViZDoomEnv"),
@@ -716,7 +716,7 @@ class RLgraphAgent(SpecAgent):
         return action
 
     def _filtered(self, index: int, state: Any) -> Any:
-        """A state after the agent's filters. If it is the present state of the episode, the filters use the episode's
+        """A state after the agent's filters. If it is the current state of the episode, the filters use the episode's
         earlier states."""
         core, environment = self._core, self._environments[index]
         if not self._episode_is_over(index) and environment.shows(state, {}):
@@ -967,7 +967,7 @@ def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
             return Preprocessed.of(values[index], values.raw[index])
         return values[index]
     except (LookupError, TypeError):
-        raise CoachError(f"{shown(values)} has no row for environment number {index}") from None
+        raise CoachError(f"{shown(values)} has no row {index}") from None
 
 
 def _equal(one: Any, other: Any) -> bool:

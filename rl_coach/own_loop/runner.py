@@ -21,7 +21,7 @@ class Runner:
 
     :ivar episode: number of episodes that have ended
     :ivar timestep: number of actions
-    :ivar episode_timestep: number of actions in the present episode
+    :ivar episode_timestep: number of actions in the current episode
     :ivar episode_rewards: the sum of the rewards of each episode
     :ivar episode_timesteps: number of actions of each episode
     :ivar episode_times: duration of each episode in seconds

@@ -459,7 +459,9 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
     return algorithm_parameters("DDQN" if fields.flag("double_q_model") else "DQN")
 
 
-_ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-function")(where)[0].read(value, where))]
+_ONE_Q = [
+    Row("double_q_model", (), lambda value, where: unused("the agent has one Q-function")(where)[0].read(value, where))
+]
 _DOUBLE = [Row("double_q_model", (), only("the agent always uses double Q-learning; use dqn_agent", True))]
 
 

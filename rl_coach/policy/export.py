@@ -116,7 +116,7 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
 
 
 def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
-    """The present policy of an agent, for use in this process.
+    """The current policy of an agent, for use in this process.
 
     :param agent: the agent
     :param about: facts about the run, as plain values
@@ -152,8 +152,9 @@ def override_beyond_description(agent: Any) -> str | None:
 
 def _no_policy(agent: Any) -> CoachError:
     override = override_beyond_description(agent)
-    reason = "it does not define how it acts" if override is None else f"a policy would not call {override}"
-    return CoachError(f"agent '{agent.name}' has no policy: {reason} (policy_description)")
+    undefined = "it does not define how it acts (policy_description)"
+    reason = undefined if override is None else f"a policy would not call {override}"
+    return CoachError(f"agent '{agent.name}' has no policy: {reason}")
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +215,7 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
     files = frozen_graph.as_files(document, model) if as_frozen_graph else _policy_files(source, document, target.name)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise CoachError(f"'{directory}' already exists and is not an empty directory: choose another -o")
+            raise CoachError(f"'{directory}' already exists and is not an empty directory: choose another directory")
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
@@ -230,7 +231,7 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
 
 
 def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib.Path:
-    """Write the present policy of an agent into a new folder, as ``export`` does.
+    """Write the current policy of an agent into a new folder, as ``export`` does.
 
     :param agent: the agent
     :param about: facts about the run, as plain values

@@ -313,9 +313,7 @@ class Policy:
             if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
                 return array
             if array.size != np.prod(shape, dtype=int):
-                raise CoachError(
-                    f"the observation '{name}' has the shape {array.shape}, but the policy was trained on {shape}"
-                )
+                raise CoachError(f"the observation '{name}' has the shape {array.shape}, but the policy needs {shape}")
             array = array.reshape(shape)
         if isinstance(space, PlanarMapsObservationSpace):
             return space.encode(array)
@@ -418,11 +416,11 @@ def _checkpoint(place: pathlib.Path) -> pathlib.Path:
 def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent: str | None) -> pathlib.Path:
     if not folders:
         raise CoachError(
-            f"the checkpoint '{checkpoint}' has no policy: its agent does not define how it acts "
-            f"(policy_description), or an older version saved it"
+            f"the checkpoint '{checkpoint}' has no policy: its agent has no policy_description or cannot be deployed "
+            f"(then the run has printed the reason), or an older version saved the checkpoint"
         )
     if agent in folders:
         return folders[agent]
     names = ", ".join(f"'{name}'" for name in sorted(folders))
     asked = f"no agent '{agent}'{did_you_mean(agent, folders)}" if agent else "several agents"
-    raise CoachError(f"the checkpoint '{checkpoint}' has {asked}: choose agent= from {names}")
+    raise CoachError(f"the checkpoint '{checkpoint}' has {asked}: choose the agent from {names}")

@@ -19,7 +19,7 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
     """Read the weights of a policy, by the names of Stable-Baselines3. No code from the file is executed.
 
     :param path: the ``.zip`` that ``model.save`` has written
-    :raises CoachError: if the file is not a policy of Stable-Baselines3
+    :raises CoachError: if the file cannot be read, or is not a policy of Stable-Baselines3
     :raises ModuleNotFoundError: if PyTorch is not installed
     """
     import torch  # reads its own format
@@ -30,6 +30,8 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
                 raise zipfile.BadZipFile(f"it contains no {WEIGHTS_FILE}")
             loaded = torch.load(io.BytesIO(archive.read(WEIGHTS_FILE)), map_location="cpu", weights_only=True)
         return {str(name): tensor.detach().numpy() for name, tensor in loaded.items()}
+    except OSError as error:
+        raise CoachError(f"'{path}' cannot be read: {error.strerror or error}") from error
     except Exception as error:  # PyTorch's reader may raise ValueError, AttributeError and many others
         raise CoachError(
             f"'{path}' is not a file that model.save of Stable-Baselines3 has written: {_cause(error)}"
@@ -38,7 +40,7 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
 
 def _cause(error: Exception) -> str:
     """The cause in one line. PyTorch's messages are not used, because they advise to run the code in the file."""
-    if isinstance(error, (OSError, zipfile.BadZipFile)):
+    if isinstance(error, zipfile.BadZipFile):
         return str(error)
     return f"{WEIGHTS_FILE} is damaged, or contains other data than a dict of tensors ({type(error).__name__})"
 

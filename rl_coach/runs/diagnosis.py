@@ -67,8 +67,9 @@ class Evidence:
 def _no_update(run: Evidence) -> str | None:
     updates = run.column(TRAINING_ITERATION, after_heatup=False)
     if updates.size and updates.max() == 0:
-        heatup = run.settings.get("schedule.heatup_steps", "the heatup")
-        return f"the agent made no update in {run.steps:,} steps: train longer than the heatup, {heatup}"
+        heatup = run.settings.get("schedule.heatup_steps")
+        told = f" ({heatup})" if heatup else ""
+        return f"the agent made no update in {run.steps:,} steps: train longer; updates begin after the heatup{told}"
     return None
 
 

@@ -94,7 +94,7 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     except OSError as error:
         raise CoachError(f"'{path}' cannot be unpacked: {error.strerror or error}") from None
     except ARCHIVE_DAMAGE as error:
-        raise CoachError(f"'{path}' is not a file of coach pack: {' '.join(str(error).split())[:200]}") from None
+        raise CoachError(f"'{path}' cannot be unpacked: {' '.join(str(error).split())[:200]}") from None
 
 
 def _check(archive: zipfile.ZipFile) -> None:

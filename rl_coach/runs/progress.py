@@ -23,7 +23,7 @@ _AS_GOOD_AS_ENDLESS = 10**9
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """End of the present part of a run.
+    """End of the current part of a run.
 
     :param done: the amount that is done
     :param total: the whole amount; None if it is unknown
@@ -57,11 +57,11 @@ class Goal:
 class Status:
     """State of a run.
 
-    :param phase: the present phase, or the last phase after the run; ``UNDEFINED`` before the first phase
+    :param phase: the current phase, or the last phase after the run; ``UNDEFINED`` before the first phase
     :param episodes: training episodes ended
     :param steps: environment steps taken, in heatup and training
     :param updates: updates of the networks
-    :param goal: the end of the present heatup, training or evaluation; None if it is unknown
+    :param goal: the end of the current heatup, training or evaluation; None if it is unknown
     :param evaluation_steps: environment steps taken in all evaluations
     :param others: further names and values to show, such as the state of workers
     :param epochs: passes over a data set; 0 without a data set
@@ -91,7 +91,7 @@ class Rate:
         self._samples: deque[tuple[float, float]] = deque(maxlen=256)
 
     def sample(self, count: float) -> None:
-        """Store the present value of the counter."""
+        """Store the current value of the counter."""
         now = time.monotonic()
         self._samples.append((now, count))
         while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
@@ -368,7 +368,7 @@ class Progress:
 
 
 class _Evaluation:
-    """The present evaluation."""
+    """The current evaluation."""
 
     def __init__(self, first_step: int):
         self.first_step = first_step

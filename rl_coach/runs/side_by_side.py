@@ -170,8 +170,8 @@ class SideBySide:
     """Runs processes of ``coach`` at the same time, each on its share of the cores, so that their threads do not
     compete.
 
-    Ctrl-C, SIGTERM and SIGHUP are passed on to each run. The run saves a checkpoint and ends. Runs that have not begun
-    are not started.
+    Ctrl-C, SIGTERM and SIGHUP are passed on to each run. The run ends, and saves a checkpoint if it trains. Runs that
+    have not begun are not started.
 
     :param jobs: the runs, in the order of their start
     :param at_once: number of runs at the same time
@@ -234,7 +234,9 @@ class SideBySide:
                 if number == signal.SIGHUP:
                     leave_lost_terminal()
                 self._take_no_more()
-                screen.warning("stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints")
+                screen.warning(
+                    "stopping: each run that trains saves a checkpoint; a second Ctrl-C ends the runs without it"
+                )
             for one in self._running:
                 one.send(number)
 
@@ -244,8 +246,8 @@ class SideBySide:
             place = next(place for place in range(self._at_once) if place not in taken)
             try:
                 self._running.append(self._start(job, place))
-            except OSError as error:  # a log that cannot be written does not end the other runs
-                why = f"coach: '{job.log}' cannot be written: {error.strerror or error}"
+            except OSError as error:  # for example a log that cannot be written; it does not end the other runs
+                why = f"coach: the run cannot start: {error}"
                 outcome = self._outcomes[job.directory] = Outcome(job, _FAILED, {}, why)
                 self._say(outcome)
 

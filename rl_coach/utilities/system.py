@@ -105,7 +105,7 @@ def start_shell_command_and_wait(command: str) -> int:
 
 
 def list_all_presets() -> list[str]:
-    """The names of the presets that came with Coach, sorted."""
+    """The names of the presets that come with Coach, without the tuned presets, sorted."""
     found = importlib.util.find_spec(".presets", __package__.partition(".")[0])
     folders = [] if found is None else found.submodule_search_locations or []
     return sorted(module.name for module in pkgutil.iter_modules(folders) if not module.name.startswith("_"))
@@ -257,7 +257,7 @@ class ProgressBar:
         self.current_value: float = 0
 
     def update(self, current_value: float, additional_info: str = "") -> None:
-        """Show the present value."""
+        """Show the current value."""
         self.current_value = current_value
         share = min(1.0, current_value / self.max_value)
         filled = round(share * self._WIDTH)

@@ -112,6 +112,13 @@ def test_an_input_that_there_is_not(name, advice):
         NetworkInput.named(name, spaces(), "main")
 
 
+def test_a_goal_is_among_the_inputs_to_choose_from():
+    with_goal = spaces()
+    with_goal.goal = VectorObservationSpace(2)
+    with pytest.raises(CoachError, match="choose from 'observation', 'camera', 'table', 'goal', 'action'"):
+        NetworkInput.named("nothing_like_it", with_goal, "main")
+
+
 def test_an_input_is_divided_then_offset_then_clipped():
     embedder = InputEmbedderParameters(
         input_rescaling={"vector": 2.0}, input_offset={"vector": 1.0}, input_clipping=(-0.5, 2.0)

@@ -44,8 +44,9 @@ def test_a_preset_to_edit_is_a_copy_that_loads(algorithm, source, tmp_path, monk
     [
         ([], "give either a file for an environment or --preset ALGORITHM"),
         (["my_env.py", "--preset", "SAC"], "give either a file for an environment or --preset ALGORITHM"),
-        (["My-Env.py"], "must be made of small letters"),
-        (["my_env"], "must be made of small letters"),
+        (["My-Env.py"], "must begin with a small letter, consist of small letters"),
+        (["my_env"], "and end with .py"),
+        (["1env.py"], "the name of '1env.py' must begin with a small letter"),
         (["nowhere/my_env.py"], "cannot be written"),
         (["--preset", "Rainbo"], "no preset has the algorithm 'Rainbo'; did you mean 'Rainbow'"),
         (["taken.py"], "exists already"),

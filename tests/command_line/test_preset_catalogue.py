@@ -107,7 +107,8 @@ def test_a_variable_that_is_something_else(preset):
     [
         ("x = (", "mistake.py:1:"),
         ("\nimport sys\nsys.exit(3)", "mistake.py:3: SystemExit: 3: a preset must not end the program"),
-        ("\nimport no_such_package_at_all", "needs the package 'no_such_package_at_all'"),
+        ("\nimport no_such_package_at_all", "imports 'no_such_package_at_all', which is not installed"),
+        ("import rl_coach.agents.dqn_agnet", "the installed package 'rl_coach' has no module 'rl_coach.agents.dqn_agn"),
         ("x = 1\nx.y.z", "mistake.py:2: AttributeError"),
         (
             "from rl_coach.base_parameters import AlgorithmParameters\nAlgorithmParameters().discont = 1",

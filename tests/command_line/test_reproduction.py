@@ -122,7 +122,7 @@ def copy_of(file: pathlib.Path) -> pathlib.Path:
 def test_a_preset_by_name_is_reproduced_bit_for_bit(run_file, capsys):
     assert code_of("reproduce", str(run_file)) == 0
     said = capsys.readouterr().out
-    assert "equal: " in said and "bit for bit" in said
+    assert "equal: " in said and "signals and the policy are the same, bit for bit" in said
     (again,) = pathlib.Path("experiments/mine").iterdir()
     record = json.loads((again / "experiment.json").read_text())
     assert (
@@ -132,6 +132,17 @@ def test_a_preset_by_name_is_reproduced_bit_for_bit(run_file, capsys):
         facts = json.loads(archive.read("run.json"))
         assert {"run.json", "policy/policy.json"} <= set(archive.namelist())
     assert facts["seed"] == 4 and facts["arguments"]["preset"] == "CartPole_DQN" and facts["versions"]["numpy"]
+
+
+def test_runs_without_a_policy_are_equal_in_their_signals_only(run_file, monkeypatch, capsys):
+    file = pathlib.Path("no_policy.zip")
+    with zipfile.ZipFile(run_file) as archive, zipfile.ZipFile(file, "w") as copied:
+        for name in (one for one in archive.namelist() if not one.startswith("policy/")):
+            copied.writestr(name, archive.read(name))
+    monkeypatch.setattr("rl_coach.command_line.reproduction._policy_of", lambda directory: None)
+    assert code_of("reproduce", str(file)) == 0
+    said = capsys.readouterr().out
+    assert "signals are the same, bit for bit" in said and "the policy" not in said
 
 
 def test_another_signal_is_named_with_its_row(run_file, capsys):
@@ -273,6 +284,11 @@ def test_a_directory_of_several_runs_is_refused(capsys, tmp_path):
         (lambda record, status: record["run"]["command_line"].append("--play"), "was played by a person"),
         (lambda record, status: status.update(state="stopped"), "has not finished (stopped): continue it"),
         (
+            lambda record, status: status.update(state="running", pid=os.getpid()),
+            "has not finished (running): pack it when it has finished",
+        ),
+        (lambda record, status: status.update(state="running", pid=2**31 - 1), "has not finished (running): continue"),
+        (
             lambda record, status: record["arguments"].update(preset="/gone.py"),
             "needs '/gone.py', which does not exist",
         ),
@@ -325,10 +341,10 @@ def with_facts(**facts) -> bytes:
 @pytest.mark.parametrize(
     "content, said",
     [
-        (b"no zip", "is not a file of coach pack: File is not a zip file"),
+        (b"no zip", "'run.zip' cannot be unpacked: File is not a zip file"),
         (zip_of(**SIGNALS), "it has no run.json"),
         (zip_of(**{"run.json": json.dumps(FACTS)}), "or no signals"),
-        (zip_of(**{"run.json": "{", **SIGNALS}), "is not a file of coach pack"),
+        (zip_of(**{"run.json": "{", **SIGNALS}), "'run.zip' cannot be unpacked: "),
         (zip_of(**{"run.json": "[1]", **SIGNALS}), "its run.json is damaged"),
         (with_facts(seed="x"), "its run.json is damaged"),
         (with_facts(command=None), "its run.json is damaged"),
@@ -342,7 +358,7 @@ def with_facts(**facts) -> bytes:
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "source/../../evil.py": "1"}), "the entry 'source/../../"),
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "/tmp/evil.py": "1"}), "the entry '/tmp/evil.py'"),
         (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS, "source/a\\..\\b.py": "1"}), "the entry 'source/a"),
-        (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS})[:-30], "is not a file of coach pack"),
+        (zip_of(**{"run.json": json.dumps(FACTS), **SIGNALS})[:-30], "'run.zip' cannot be unpacked: "),
     ],
 )
 def test_a_damaged_or_hostile_file_is_one_line_and_writes_nothing(content, said, capsys, tmp_path):

@@ -76,7 +76,7 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
     ("given", "said"),
     [
         ([], "no preset given"),
-        (["-p", "CartPole_DQN"], "--steps is missing: improve_steps of the preset"),
+        (["-p", "CartPole_DQN"], "--steps is missing: improve_steps of the preset has no end"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discount=2"], "must be a number from 0 to 1"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discout=0.5,0.6"], "did you mean 'discount'"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "nofile"], "--space: 'nofile' is neither settings"),
@@ -197,7 +197,7 @@ def test_the_file_of_a_study_is_found_from_any_directory(tmp_path, monkeypatch, 
 
 
 def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, capsys):
-    """One is complete and one was given up; there is no room for more."""
+    """One is complete and one was pruned; there is no room for more."""
     monkeypatch.chdir(tmp_path)
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     study = optuna.create_study(storage=storage, study_name="s", direction="maximize")
@@ -220,10 +220,8 @@ def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, c
         main(["tune", "--resume", "group"])
     assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: given up after 61 steps at 9" in lines
-    )
-    assert "best: trial 0, mean reward 10 (1 complete, 1 given up, 0 failed)" in lines
+    assert "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: pruned after 61 steps at 9" in lines
+    assert "best: trial 0, mean reward 10 (1 complete, 1 pruned, 0 failed)" in lines
     best = preset_catalogue.load(str(tmp_path / "group" / "best.py"))
     assert str(best.agent_params.algorithm.discount) == study.trials[0].params["discount"]
     assert best.improve_steps == EnvironmentSteps(60)

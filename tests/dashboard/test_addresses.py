@@ -63,7 +63,7 @@ def test_a_page_shows_the_view_of_a_short_link(tmp_path):
     assert other.view == page.view
     lost = Page(store, "?view=unknown")
     lost.look()
-    assert "is unknown, because another dashboard made the link" in lost.warning
+    assert "is unknown: another dashboard made the link, or the view is not stored any more" in lost.warning
 
 
 def test_saved_views_are_kept_renamed_and_removed(tmp_path):

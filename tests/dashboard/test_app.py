@@ -48,6 +48,8 @@ def test_coach_dashboard_is_the_same_program(tmp_path):
         (["--prot", "80"], "unknown flag '--prot'; did you mean '--port'"),
         (["-d", __file__], "is a file; show it with --experiment_files"),
         (["--host", "256.0.0.1", "--no-open"], "cannot listen on '256.0.0.1'"),
+        (["--port", "70000", "--no-open"], "--port is 70000; it must be from 0 to 65535"),
+        (["--port", "-5", "--no-open"], "--port is -5; it must be from 0 to 65535"),
     ],
 )
 def test_a_users_mistake_is_one_line(flags, said, capsys, monkeypatch, tmp_path):
@@ -65,7 +67,7 @@ def test_a_port_in_use_gives_the_next_free_one_and_says_so(tmp_path, capsys):
         server, got = make_server(Store(tmp_path), "127.0.0.1", port)
         server.stop()
         assert got > port
-        assert f"Port {port} is in use; using port {got}" in capsys.readouterr().out
+        assert f"Port {port} is in use or not allowed; using port {got}" in capsys.readouterr().out
 
 
 def test_no_free_port_is_said(tmp_path, monkeypatch):

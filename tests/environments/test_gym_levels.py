@@ -163,7 +163,7 @@ def test_a_module_and_class():
 
 def test_a_module_that_registers_levels():
     assert make_simulator("gymnasium.envs.classic_control:CartPole-v1", {}, 1, None).spec.id == "CartPole-v1"
-    with pytest.raises(CoachError, match="imports 'no_such_module'"):
+    with pytest.raises(CoachError, match="there is no module 'no_such_module'"):
         make_simulator("no_such_module:CartPole-v1", {}, 1, None)
 
 
@@ -221,6 +221,14 @@ def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file, monkeypat
     monkeypatch.setitem(sys.modules, "gym", None)  # as if it were not installed
     with pytest.raises(CoachError, match=r"imports 'gym', which is not installed.*gymnasium"):
         make_simulator(level_file("import gym\nclass Mine(gym.Env): pass\n", "Mine"), {}, 1, None)
+
+
+@pytest.mark.parametrize("level", ["no_such_module:Mine", "no_such_module.inner:Mine", "no_such_module:Mine-v0"])
+def test_a_level_in_a_module_that_does_not_exist_says_so(level):
+    with pytest.raises(
+        CoachError, match=rf"no level '{level}': there is no module 'no_such_module'; correct the name, or"
+    ):
+        make_simulator(level, {}, 1, None)
 
 
 def test_an_atari_game_steps_single_frames_where_the_caller_skips_them():

@@ -284,6 +284,7 @@ def test_a_mask_in_the_info():
     [
         (np.ones(7), r"has the shape \(7,\), which does not fit its actions: 4 actions"),
         (np.ones((2, 2)), r"has the shape \(2, 2\)"),
+        (np.array(["0", "1", "1", "0"]), "has values of type <U1, not the numbers 0 and 1"),
         (np.array([0, 1, 2, 0]), "has other numbers than 0 and 1"),
         (np.array([-0.3, 2.5, 1.0, 0.0]), "has other numbers than 0 and 1"),
     ],

@@ -18,7 +18,7 @@ from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.graph_managers.recording import record
-from rl_coach.memories import data_set_files
+from rl_coach.memories import data_set_files, minari_files
 from rl_coach.memories.data_set import DataSet
 from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,
@@ -28,6 +28,7 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.space_values import mask_space_of
 from rl_coach.spaces import (
+    DiscreteActionSpace,
     MultiDiscreteActionSpace,
     RewardSpace,
     SpacesDefinition,
@@ -214,6 +215,16 @@ def test_what_is_not_there_is_named_in_one_line(place, message, tmp_path, monkey
     with pytest.raises(CoachError, match=message) as error:
         data_set_files.read(place)
     assert "\n" not in str(error.value)
+
+
+def test_actions_of_minari_with_another_shape_are_described():
+    shape = "minari:x-v0: the action is of the shape 1, but the action space has the whole numbers 0 to 1"
+    for actions, said in (
+        ([[0], [1]], shape),
+        ([0, 5], "minari:x-v0, step 1 of an episode: the action 5 is not in the"),
+    ):
+        with pytest.raises(CoachError, match=said):
+            minari_files._own_actions(DiscreteActionSpace(2), np.array(actions), 2, "minari:x-v0")
 
 
 @pytest.mark.parametrize("header, cells, message", [

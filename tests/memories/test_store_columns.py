@@ -420,7 +420,7 @@ def test_a_saved_memory_of_hindsight_is_loaded_as_it_was(tmp_path):
 def test_a_column_that_the_machine_has_no_memory_for_says_what_to_set():
     with pytest.raises(CoachError, match="more than this machine can provide") as caught:
         allocate(1 << 40, (1 << 10,), np.dtype(np.uint8), "observation")
-    command = re.fullmatch(r'.*; lower it with -cp "(.*)"', str(caught.value))
+    command = re.fullmatch(r'.*; make the memory smaller, for example with -cp "(.*)"', str(caught.value))
     assert command is not None
     (assignment,) = parse(command[1])
     assert assignment.value == (MemoryGranularity.Transitions, 10000)

@@ -264,7 +264,7 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     ]:
         with pytest.raises(CoachError, match=reason):
             agent.act(wrong)
-    with pytest.raises(CoachError, match="was not asked to act: call act before observe"):
+    with pytest.raises(CoachError, match="the environment has received no action: call act before observe"):
         agent.observe(1.0, False)
     agent.act(state())
     with pytest.raises(CoachError, match="has not answered the last action: call observe first"):

@@ -77,6 +77,10 @@ def test_a_whole_file_is_taken(tmp_path):
     assert Policy.load(experiment).act(np.zeros(4, np.float32)) in (0, 1)
 
 
+def test_a_missing_file_is_named(tmp_path, capsys):
+    refused(tmp_path / "model.zip", "model.zip' cannot be read: No such file or directory", capsys)
+
+
 class Attack:
     """Pickled, it makes a directory where it is loaded."""
 

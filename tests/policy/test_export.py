@@ -240,7 +240,7 @@ def test_of_several_agents_one_is_named(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
     assert Policy.load(tmp_path, agent="level.right").about["agent"] == "level.right"
-    with pytest.raises(CoachError, match=r"several agents: choose agent= from 'level.left', 'level.right'"):
+    with pytest.raises(CoachError, match=r"several agents: choose the agent from 'level.left', 'level.right'"):
         Policy.load(tmp_path)
     with pytest.raises(CoachError, match=r"no agent 'level.rihgt'; did you mean 'level.right'"):
         Policy.load(tmp_path, agent="level.rihgt")

@@ -164,7 +164,7 @@ def test_observations_are_checked(saved):
     assert policy.observation_shapes == {"observation": (3,)}
     assert policy.act([[1.0, 2.0, 3.0]]) == policy.act(np.array([1.0, 2.0, 3.0]))  # Coach's vectors are flat
     assert policy.about["steps"] == 7 and policy.about["preset"] == "a_preset"
-    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), but the policy was trained on \(3,\)"):
+    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), but the policy needs \(3,\)"):
         policy.act(np.zeros(4))
     with pytest.raises(CoachError, match="'observation' is missing"):
         policy.act({"observatoin": np.zeros(3)})
@@ -348,6 +348,8 @@ def test_places_without_a_policy_are_named(tmp_path):
         Policy.load(tmp_path)
     with pytest.raises(CoachError, match="there is no best checkpoint"):
         Policy.load(tmp_path / "best")
+    with pytest.raises(CoachError, match=r"there is no best checkpoint in '.*nowhere': there is no such directory"):
+        Policy.load(tmp_path / "nowhere" / "best")
     (tmp_path / "policy").mkdir()
     with pytest.raises(CoachError, match="has no policy"):
         Policy.load(tmp_path)

@@ -323,10 +323,16 @@ def test_a_large_memory_that_a_short_run_does_not_fill(tmp_path):
 
 
 def test_uses_of_memory_are_compared_together():
-    uses = [MemoryUse("small", 1, 400), MemoryUse("large", 2, 700)]
-    refuse(unmet_by(1100, uses))
-    with pytest.raises(CoachError, match=r"^large is 2, which needs at least"):
-        refuse(unmet_by(1099, uses))
+    uses = [MemoryUse("small", 1, 4 * 10**8), MemoryUse("large", 2, 7 * 10**8)]
+    refuse(unmet_by(11 * 10**8, uses))
+    with pytest.raises(CoachError) as refusal:
+        refuse(unmet_by(10**9, uses))
+    assert str(refusal.value) == (
+        "large is 2, which needs at least 0.7 GB of memory, and all settings together need 1.1 GB; this machine has "
+        "1.0 GB"
+    )
+    with pytest.raises(CoachError, match=r"^large is 2, which needs at least 0.7 GB of memory; this machine has 0.6 G"):
+        refuse(unmet_by(6 * 10**8, uses))
     assert total_memory() > 10**8
 
 

@@ -102,7 +102,7 @@ def _has_compiler(compiler: str) -> bool:
         return True
     screen.warning(
         f"training steps are not compiled and run several times slower, because the C++ compiler '{compiler}' is "
-        f"missing: install it (on Debian: apt install g++)"
+        f"missing: install it{' (on Debian: apt install g++)' if compiler == 'g++' else ''}"
     )
     return False
 
@@ -123,7 +123,7 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
     if code:
         last_line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
         raise CoachError(
-            f"PyTorch could not compile the training step: {last_line}; set {VARIABLE}=off to train without"
+            f"PyTorch could not compile the training step: {last_line}; set {VARIABLE}=off to train without compilation"
         )
     return written
 

@@ -23,7 +23,7 @@ class ExplorationChain(gym.Env):
     :param observation_type: ``OneHot`` shows the state s as the unit vector of s, ``Therm`` as 1 up to s and 0 after
     :param left_state_reward: reward of each step that ends in the first state
     :param right_state_reward: reward of each step that ends in the last state
-    :param simple_render: draw only the present state, not the whole observation
+    :param simple_render: draw only the current state, not the whole observation
     :param render_mode: ``'rgb_array'`` or None
     """
 

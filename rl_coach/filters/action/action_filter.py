@@ -58,5 +58,6 @@ class ActionFilter(Filter):
     def _require_bounded(self, space: ActionSpace) -> None:
         if not space.is_bounded:
             raise CoachError(
-                f"{type(self).__name__} needs actions with finite bounds, not {space}; put a BoxMasking before it"
+                f"{type(self).__name__} needs actions with finite bounds, not {space}; add a BoxMasking between "
+                "this filter and the environment"
             )

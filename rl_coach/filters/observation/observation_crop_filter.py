@@ -41,14 +41,16 @@ class ObservationCropFilter(ObservationFilter):
             raise CoachError(f"ObservationCropFilter: the limits must be ints, not {low.dtype} and {high.dtype}")
         if np.any(low < 0) or np.any(high < -1) or np.any((high <= low) & (high != -1)):
             raise CoachError(
-                f"ObservationCropFilter: nothing is between crop_low {low.tolist()} and crop_high {high.tolist()}; "
+                f"ObservationCropFilter: crop_low is {low.tolist()} and crop_high is {high.tolist()}; "
                 "low must be at least 0, and high above low, or -1 for the end"
             )
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         shape = input_observation_space.shape
         if len(shape) != len(self._box):
-            raise self._refuse(input_observation_space, f"it crops {len(self._box)} dimensions; give a limit for each")
+            raise self._refuse(
+                input_observation_space, f"the filter crops {len(self._box)} dimensions; give a limit for each"
+            )
         if np.any(self.crop_low >= shape) or np.any(self.crop_high > shape):
             limits = f"{self.crop_low.tolist()} to {self.crop_high.tolist()}"
             raise self._refuse(

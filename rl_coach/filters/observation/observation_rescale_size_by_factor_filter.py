@@ -27,7 +27,7 @@ class ObservationRescaleSizeByFactorFilter(RescalingFilter):
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         space = input_observation_space
         if space.num_dimensions != 2 and (space.num_dimensions != 3 or space.shape[-1] != 3):
-            raise self._refuse(space, "it is not an image; use the filter on [H, W, 3] and [H, W] images only")
+            raise self._refuse(space, "it is not an image [H, W, 3] or [H, W]; use the filter on such images only")
         resized = self._resized_space(input_observation_space, 0, 0)
         if resized.num_elements == 0:
             raise self._refuse(

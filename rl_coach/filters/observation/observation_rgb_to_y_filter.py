@@ -29,7 +29,7 @@ class ObservationRGBToYFilter(ObservationFilter):
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         space = input_observation_space
         if space.num_dimensions != 3:
-            raise self._refuse(space, "it is not an image; use the filter on RGB images only")
+            raise self._refuse(space, "it is not an RGB image; use the filter on RGB images only")
         channels = int(space.shape[_channels_axis(space)])
         if channels != 3:
             raise self._refuse(space, f"it has {channels} channels, not 3; use the filter on RGB images only")

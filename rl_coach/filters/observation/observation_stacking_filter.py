@@ -95,7 +95,7 @@ class ObservationStackingFilter(ObservationFilter):
             )
         if self.stack and not space.contains(self.stack[-1]):
             raise self._refuse(
-                space, f"it already stacks observations of the shape {self.stack[-1].shape}; reset it first"
+                space, f"the filter already stacks observations of the shape {self.stack[-1].shape}; reset it first"
             )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack | np.ndarray:

@@ -130,10 +130,10 @@ class TestCrop:
         "low, high, message",
         [
             (None, None, "needs crop_low, crop_high or both"),
-            ([2], [1], "nothing is between"),
-            ([2], [2], "nothing is between"),
-            ([-1], [3], "nothing is between"),
-            ([0], [-2], "nothing is between"),
+            ([2], [1], r"crop_low is \[2\] and crop_high is \[1\]; low must be"),
+            ([2], [2], "low must be at least 0, and high above low"),
+            ([-1], [3], "low must be at least 0, and high above low"),
+            ([0], [-2], "low must be at least 0, and high above low"),
             ([0, 0], [1], "must be lists of equal length"),
             ([0.5], [1.5], "must be ints"),
         ],
@@ -261,7 +261,7 @@ class TestRGBToY:
         assert tuple(ObservationRGBToYFilter().get_filtered_observation_space(space).shape) == (6, 4)
 
     def test_other_spaces_are_refused(self):
-        reason = r"does not support VectorObservationSpace\(shape=\(3,\)\): it is not an im"
+        reason = r"does not support VectorObservationSpace\(shape=\(3,\)\): it is not an RGB im"
         with pytest.raises(CoachError, match=reason):
             ObservationRGBToYFilter().validate_input_observation_space(VectorObservationSpace(3))
         with pytest.raises(CoachError, match="it has 1 channels, not 3"):

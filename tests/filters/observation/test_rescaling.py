@@ -161,7 +161,7 @@ def test_a_factor_is_for_colours_and_for_grey():
     assert tuple(half.get_filtered_observation_space(colours).shape) == (5, 10, 3)
     half.validate_input_observation_space(TensorObservationSpace((10, 20), 0, 1))
     for shape in ((10, 20, 5), (10, 20, 10, 3), (10,)):
-        with pytest.raises(CoachError, match=r"use the filter on \[H, W, 3\] and \[H, W\] images only"):
+        with pytest.raises(CoachError, match=r"it is not an image \[H, W, 3\] or \[H, W\]"):
             half.validate_input_observation_space(ObservationSpace(np.array(shape)))
 
 
