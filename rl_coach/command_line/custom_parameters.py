@@ -568,7 +568,7 @@ def _wanted_object(current: Any, value: Any) -> str | None:
     kind = next(kind for kind in reversed(kinds) if kind.__name__ not in _GENERAL)
     if isinstance(value, kind) or (value is None and _is_a(current, "rl_coach.filters.filter", "Filter")):
         return None
-    return f"{kind.__name__}, as {type(current).__name__} is"
+    return f"{kind.__name__}, such as {type(current).__name__}"
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:

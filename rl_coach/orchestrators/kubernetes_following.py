@@ -61,7 +61,7 @@ class Watcher(threading.Thread):
     :param cluster: the cluster
     :param kind: the kind of objects, such as ``Pod``
     :param changes: the queue. After each connection, all existing objects are put into it, too
-    :param refused: called with an error that another attempt cannot solve; then the thread ends
+    :param refused: called with the error that ends the thread: a refusal, or no answer for a minute
     :param selectors: see ``Cluster.find``
     """
 

@@ -76,7 +76,7 @@ def test_sets_attributes_items_and_indices(manager):
 def test_an_optional_object_becomes_none_again(manager):
     manager.agent_params = DQNAgentParameters()
     manager.agent_params.curiosity = RNDParameters()
-    with pytest.raises(CoachError, match="must be CuriosityParameters, as RNDParameters is, not 3"):
+    with pytest.raises(CoachError, match="must be CuriosityParameters, such as RNDParameters, not 3"):
         apply_custom_parameters(manager, "agent_params.curiosity=3")
     apply_custom_parameters(manager, "agent_params.curiosity=None")
     assert manager.agent_params.curiosity is None
@@ -318,7 +318,7 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
     ("text", "part"),
     [
         ("env_params=LinearSchedule(1,0,10)", "'env_params' must be EnvironmentParameters"),
-        ("env_params=(1,2)", "must be EnvironmentParameters, as GymVectorEnvironment is, not (1, 2)"),
+        ("env_params=(1,2)", "must be EnvironmentParameters, such as GymVectorEnvironment, not (1, 2)"),
         (
             "env_params.num_environments=10**7",
             "num_environments is 10000000; it must be a whole number from 1 to 100000",
@@ -326,7 +326,7 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params=''", "must be AgentParameters"),
         ("agent_params.memory=0", "must be MemoryParameters"),
         ("agent_params.exploration={'a': 1}", "must be ExplorationParameters"),
-        ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, as LinearSchedule is, not None"),
+        ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, such as LinearSchedule, not None"),
         ("agent_params.exploration.epsilon_schedule.decay_steps={}", "must be a number"),
         ("agent_params.exploration.epsilon_schedule.current_value=(1,2)", "must be a number, not (1, 2)"),
         ("agent_params.input_filter=3", "input_filter is 3; it must be an InputFilter or None"),

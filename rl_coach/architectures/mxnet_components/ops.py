@@ -26,7 +26,7 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
-    """``x`` as an ``mx.np`` array of the same type, or of ``dtype``; an array is returned unchanged."""
+    """``x`` as an ``mx.np`` array of the same type, or of ``dtype``; unchanged if it already is one."""
     if not isinstance(x, _np.ndarray):
         x = numpy.asarray(x)
         x = _np.array(x, dtype=x.dtype)

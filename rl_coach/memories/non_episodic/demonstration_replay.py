@@ -61,7 +61,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     - ``info('is_demonstration')`` [B] float32: 1 for a demonstration, else 0
     - ``info('ahead/rewards')`` [B, n]: the reward of this step and of the next steps, 0 after the end of the episode
-    - ``info('ahead/steps')`` [B]: the number of these rewards
+    - ``info('ahead/steps')`` [B]: the number of these steps within the episode
     - ``info('ahead/terminated')`` [B] bool: True if the last of these steps terminated the episode
     - ``info('ahead/state/NAME')`` [B, ...]: the observation after the last of these steps
 
