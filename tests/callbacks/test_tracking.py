@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import time
 
 import imageio
 import numpy as np
@@ -70,14 +71,18 @@ def chunks(data):
 
 
 def wandb_records(directory):
-    """All records of the offline runs below a run's directory, oldest run first."""
+    """All records of the offline runs below a run's directory, oldest run first.
+
+    A process of W&B writes the files. It may still write after the run has ended, so this waits for its last records.
+    """
     from wandb.proto.wandb_internal_pb2 import Record
 
-    for file in sorted(directory.glob("wandb/offline-run-*/run-*.wandb"), key=lambda path: path.stat().st_ctime):
-        for data in chunks(file.read_bytes()):
-            record = Record()
-            record.ParseFromString(data)
-            yield record
+    for file in sorted(directory.glob("wandb/offline-run-*/run-*.wandb")):
+        records, begun = [], time.monotonic()
+        while not any(record.HasField("exit") for record in records) and time.monotonic() - begun < 60:
+            time.sleep(0.1 if records else 0)
+            records = [Record.FromString(data) for data in chunks(file.read_bytes())]
+        yield from records
 
 
 def test_wandb_gets_everything_and_goes_on_under_the_same_id(tmp_path):

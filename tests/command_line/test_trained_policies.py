@@ -160,7 +160,7 @@ def test_a_large_policy_of_a_preset_comes_from_the_hub_and_its_hash_is_checked(h
         (["fetch", "no/body"], {}, "Hugging Face Hub: RepositoryNotFoundError"),
         (["fetch", "no/body"], {"address": "http://127.0.0.1:9"}, "Hugging Face Hub: "),
         (["push", "{policy}", "me/pole"], {"token": "hf_wrong"}, "Hugging Face Hub: "),
-        (["push", "{policy}", "pole"], {}, "write OWNER/NAME"),
+        (["push", "{policy}", "pole"], {}, "does not have the Hub's form OWNER/NAME"),
         (["push", "nowhere", "me/pole"], {}, "nowhere"),
     ],
 )

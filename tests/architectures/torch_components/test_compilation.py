@@ -103,7 +103,7 @@ def test_without_a_compiler_one_line_says_so_and_the_step_runs(kept, lines, monk
     monkeypatch.setenv("CXX", "no-such-compiler")
     for _ in range(2):
         assert compilation.compiled(doubled, example()) is doubled
-    assert len(lines) == 1 and "'no-such-compiler' is missing" in lines[0] and "apt install g++" in lines[0]
+    assert len(lines) == 1 and lines[0].endswith("'no-such-compiler' is missing: install it")
 
 
 def test_a_failing_compiler_says_how_to_train_without(kept, monkeypatch):
