@@ -27,7 +27,7 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 
     :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
         network
-    :ivar num_consecutive_playing_steps: steps between two updates
+    :ivar num_consecutive_playing_steps: steps between two training phases
     :ivar discount: weight of later rewards. With 0, only the next reward counts; with 1, all rewards count equally
     """
 

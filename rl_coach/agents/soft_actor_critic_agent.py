@@ -109,8 +109,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
         value; None uses all critics
     :ivar policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
         smallest value. With several quantiles (TQC), the policy always maximizes the mean
-    :ivar top_quantiles_to_drop: the quantiles of all critics are sorted together, and the target drops this number for
-        each critic, the largest first; a small number overestimates values
+    :ivar top_quantiles_to_drop: of the quantiles of all critics together, the target drops the largest: this number
+        times the number of critics. A small number overestimates values
     """
 
     constraints = {

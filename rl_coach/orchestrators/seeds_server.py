@@ -177,7 +177,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 class SeedsProcess:
-    """A context that starts the process for several seeds, and ends the process at its end.
+    """A context with a process that computes several seeds. The process ends with the context.
 
     :param directory: the experiment directory, for the output of the process
     :param command: the command of ``coach`` that runs ``SeedsServer``

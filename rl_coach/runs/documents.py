@@ -27,8 +27,8 @@ _NAMES_OF_TODAY = {
 def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
     """Read the document of the run that wrote a CSV. The result is empty if there is no document or it is incomplete.
 
-    The file has the graph's name, ``worker_0.<graph>_0.json`` for ``worker_0.<graph>.<level>.<agent>_0.csv``, or the
-    CSV's own name. Names of Coach 1.0.1 are replaced by the names of this release.
+    The file has the CSV's own name or the graph's name: ``worker_0.<graph>_0.json`` for
+    ``worker_0.<graph>.<level>.<agent>_0.csv``. Names of Coach 1.0.1 are replaced by the names of this release.
     """
     for path in _candidates(pathlib.Path(csv_path)):
         try:
