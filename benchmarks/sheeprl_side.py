@@ -20,7 +20,8 @@ import tempfile
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ROOT = str(pathlib.Path(__file__).parents[1])
+from benchmarks.pages import REPOSITORY
+
 HEATUP, STEPS_PER_UPDATE, SEQUENCE, EPISODES_OF_POINT = 1_000, 4, 16, 3
 
 
@@ -67,7 +68,7 @@ def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list
     from benchmarks.peers import interpreter_in  # SheepRL's environment does not have its imports
 
     command = [interpreter_in("sheeprl", "sheeprl"), "-m", __name__, json.dumps(asdict(settings))]
-    done = subprocess.run([*command, str(seed), str(episodes)], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([*command, str(seed), str(episodes)], cwd=REPOSITORY, check=True, stdout=subprocess.PIPE)
     score, curve = json.loads(done.stdout)
     return score, curve
 
@@ -88,7 +89,7 @@ def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None
             f"checkpoint.every={settings.period}", "checkpoint.keep_last=null", "metric.log_level=0", f"seed={seed}",
             f"log_root={folder}", "root_dir=runs", "run_name=one", "model_manager.disabled=True",
         ],
-        check=True, cwd=folder, stdout=sys.stderr, env=os.environ | {"PYTHONPATH": ROOT},
+        check=True, cwd=folder, stdout=sys.stderr, env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ from .view import LARGEST_WINDOW, SIGNAL, TABS, USUAL_COLUMNS, View, from_query,
 LOOK_EVERY_MILLISECONDS = 750
 _HERE = Path(__file__).parent
 _WIDGETS = (_HERE / "widgets.css").read_text()
+_LOST_VIEW = "The view of this link is unknown: another dashboard made the link, or the view is not stored any more."
 _EPISODE_SIGNALS_AT_FIRST = 1
 _PATIENCE_MILLISECONDS = 100
 """The plot is hidden if a drawing takes longer, so that users do not mistake old lines for new lines."""
@@ -493,8 +494,7 @@ class Page:
         text = f"Not in this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
-        lost = "The view of this link is unknown: another dashboard made the link, or the view is not stored any more."
-        lost = lost if self._is_lost else ""
+        lost = _LOST_VIEW if self._is_lost else ""
         self._warn(self.store.trouble or lost or text or self._too_many())
 
     def _too_many(self) -> str:

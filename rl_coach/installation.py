@@ -64,14 +64,23 @@ def default_framework() -> str:
 
 def missing_package(error: ModuleNotFoundError) -> str:
     """A message about a missing package, with the package's extra and the command that installs the package. If the
-    package is installed, the message names the missing module."""
+    package is installed, the message names the missing module.
+    """
+    if (message := missing_module(error)) is not None:
+        return message
     package = (error.name or "").partition(".")[0]
-    if error.name != package and is_installed(package):
-        return f"the installed package '{package}' has no module '{error.name}'"
     extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
     if extra is None:
         return f"the package '{package}' is not installed: {pip_install(package)}"
     return f"the package '{package}' of the extra '{extra}' is not installed: {install_command(extra)}"
+
+
+def missing_module(error: ModuleNotFoundError) -> str | None:
+    """A message about a module that an installed package does not have; None if the package is not installed."""
+    package = (error.name or "").partition(".")[0]
+    if error.name == package or not is_installed(package):
+        return None
+    return f"the installed package '{package}' has no module '{error.name}'"
 
 
 def predecessor_warning() -> str | None:

@@ -90,7 +90,7 @@ class SameConv2d(Conv2d):
 
 
 def of_shared(ops: Any, shared: Any, kernel: Any) -> Any:
-    """The products [B, blocks, units] of inputs that all blocks share. One product computes those of all blocks.
+    """The products [B, blocks, units] of inputs that all blocks share. One matrix product computes all results.
 
     :param shared: [B, S]
     :param kernel: [blocks, S, units]
@@ -349,7 +349,7 @@ class Layers:
     def dense_blocks(self, x: Any, units: int, shared: Any = None) -> Any:
         """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units].
 
-        :param shared: [B, S], more inputs of each block; None if there are none
+        :param shared: [B, S], more inputs of each block; None for no other inputs
         """
         raise NotImplementedError(f"{type(self).__name__} does not define dense_blocks")
 

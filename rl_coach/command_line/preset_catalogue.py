@@ -250,14 +250,13 @@ def _unknown_preset(preset: str) -> Exception:
 
 def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A ``CoachError`` in one line for an error in a preset or in user code that the preset calls."""
-    from rl_coach.installation import is_installed, missing_package
+    from rl_coach.installation import missing_module
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
 
     if isinstance(error, ModuleNotFoundError):
-        package = (error.name or "").partition(".")[0]
-        if error.name != package and is_installed(package):
-            return CoachError(f"preset '{path}': {missing_package(error)}")
+        if (message := missing_module(error)) is not None:
+            return CoachError(f"preset '{path}': {message}")
         return CoachError(f"preset '{path}' imports '{error.name}', which is not installed")
     text = in_one_line(error)
     own = [

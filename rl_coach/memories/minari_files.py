@@ -17,7 +17,7 @@ from rl_coach.core_types import Batch
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.gym_spaces import StateReader, action_space_of
 from rl_coach.memories.data_set import DataSet
-from rl_coach.space_values import first_misfit, observation_name
+from rl_coach.space_values import first_misfit, observation_name, refuse_misfit
 from rl_coach.spaces import (
     ActionMaskSpace,
     ActionSpace,
@@ -81,9 +81,10 @@ def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np
     """
     raw = [_row(actions, row) for row in range(count)]
     own = np.asarray([space.from_raw(one) for one in raw])
-    if (misfit := first_misfit(space, own)) is not None:
-        if misfit.row is None:
-            raise CoachError(f"{place}: the action is {misfit.text}")
+    misfit = first_misfit(space, own)
+    if misfit is None or misfit.row is None:
+        refuse_misfit(misfit, "action", place)
+    else:
         # The message shows the raw action, because from_raw turns an unknown number into -1.
         given = f"step {misfit.row} of an episode: the action {raw[misfit.row]}"
         raise CoachError(f"{place}, {given} is not in the action space {space!r}")

@@ -99,11 +99,13 @@ def test_a_compiled_step_writes_to_its_arguments_and_a_damaged_one_is_replaced(k
     assert package.stat().st_size == whole
 
 
-def test_without_a_compiler_one_line_says_so_and_the_step_runs(kept, lines, monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
+@pytest.mark.parametrize(("compiler", "advice"), [("no-such-compiler", ""), ("g++", " (on Debian: apt install g++)")])
+def test_without_a_compiler_one_line_says_so_and_the_step_runs(compiler, advice, kept, lines, monkeypatch):
+    monkeypatch.setenv("CXX", compiler)
+    monkeypatch.setenv("PATH", "/nowhere")
     for _ in range(2):
         assert compilation.compiled(doubled, example()) is doubled
-    assert len(lines) == 1 and lines[0].endswith("'no-such-compiler' is missing: install it")
+    assert len(lines) == 1 and lines[0].endswith(f"'{compiler}' is missing: install it{advice}")
 
 
 def test_a_failing_compiler_says_how_to_train_without(kept, monkeypatch):
