@@ -96,22 +96,21 @@ def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
 
 
 @functools.cache
-def _has_compiler(compiler: str) -> bool:
-    """True if this C++ compiler is installed. If not, log a warning."""
-    if shutil.which(compiler) is not None:
-        return True
+def _warn_of_missing_compiler(compiler: str) -> None:
+    """Log the warning once in a process."""
     screen.warning(
         f"training steps are not compiled and run several times slower, because the C++ compiler '{compiler}' is "
         f"missing: install it{' (on Debian: apt install g++)' if compiler == 'g++' else ''}"
     )
-    return False
 
 
 def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path | None:
     """Compile in a child process, which can be stopped.
 
     :return: the path of the package; None if there is no compiler, or if the child process was stopped"""
-    if not _has_compiler(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")):
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(compiler) is None:
+        _warn_of_missing_compiler(compiler)
         return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
     torch.export.save(torch.export.export(graph, tuple(tensors)), program)
