@@ -20,7 +20,7 @@ _PACKAGES_OF_EXTRAS = {
     "tensorflow": ("tensorflow", "tf2onnx"), "dashboard": ("panel", "bokeh"), "video": ("imageio", "imageio_ffmpeg"),
     "jax": ("jax",), "mxnet": ("mxnet",), "torch": ("torch",), "atari": ("ale_py",),
     "mujoco": ("mujoco", "gymnasium_robotics"),
-    "doom": ("vizdoom",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
+    "doom": ("vizdoom",), "minigrid": ("minigrid",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
     "control": ("dm_control",), "carla": ("carla",), "starcraft": ("pysc2",), "robosuite": ("robosuite",),
     "ray": ("ray",), "tune": ("optuna", "sklearn"), "wandb": ("wandb",), "mlflow": ("mlflow",),
     "hub": ("huggingface_hub",),

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, Iterator
 
 from rl_coach.environments.rendering import has_display
-from rl_coach.installation import install_command, is_installed, pip_install
+from rl_coach.installation import install_command, is_installed, missing_package, pip_install
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
 
@@ -159,7 +159,7 @@ def missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
             f"no level '{level}': there is no module '{error.name}'; correct the name, or install the module's package"
         )
     hint = " (or import gymnasium, the successor of gym, in the file)" if error.name == "gym" else ""
-    return CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it{hint}")
+    return CoachError(f"level '{level}' cannot be imported: {missing_package(error)}{hint}")
 
 
 def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
@@ -177,7 +177,10 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
         signature.bind(**parameters)
     except TypeError as error:
         raise CoachError(_unfit_parameters(level, error)) from None
-    made = cls(**parameters)
+    try:
+        made = cls(**parameters)
+    except ModuleNotFoundError as error:
+        raise missing_import(level, error) from error
     if hasattr(made, "single_observation_space"):
         raise CoachError(f"level '{level}' makes a vector environment: give its function an argument num_envs")
     return made

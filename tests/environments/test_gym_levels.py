@@ -219,8 +219,23 @@ def test_a_level_that_is_registered_with_the_older_gym_is_found(tmp_path, monkey
 
 def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "gym", None)  # as if it were not installed
-    with pytest.raises(CoachError, match=r"imports 'gym', which is not installed.*gymnasium"):
+    with pytest.raises(CoachError, match=r"the package 'gym' is not installed.*gymnasium"):
         make_simulator(level_file("import gym\nclass Mine(gym.Env): pass\n", "Mine"), {}, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("imported", "message"),
+    [
+        ("no_such_package", r"the package 'no_such_package' is not installed: .*pip install no_such_package$"),
+        ("numpy.no_such_part", r"the installed package 'numpy' has no module 'numpy.no_such_part'$"),
+        ("minigrid", r"the package 'minigrid' of the extra 'minigrid' is not installed: .*pip install "),
+    ],
+)
+@pytest.mark.parametrize("place", ["import {}\n", "class Mine:\n  def __init__(self):\n    import {}\n"])
+def test_a_file_that_imports_what_is_missing_says_what(place, imported, message, level_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "minigrid", None)  # as if it were not installed
+    with pytest.raises(CoachError, match=f"Mine' cannot be imported: {message}"):
+        make_simulator(level_file(place.format(imported), "Mine"), {}, 1, None)
 
 
 @pytest.mark.parametrize("level", ["no_such_module:Mine", "no_such_module.inner:Mine", "no_such_module:Mine-v0"])
