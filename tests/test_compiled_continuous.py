@@ -35,6 +35,7 @@ from rl_coach.presets.tuned._networks import two_layers
 from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 from tests.zoo import continuous
 from tests.zoo.graphs import compiled, graph, next_phase, schedule
 from tests.zoo.parameters import soft_actor_critic
@@ -141,13 +142,16 @@ class GivenNoise:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [
-        *((name, {"training": 3}) for name in AGENTS),
-        ("td3", {"training": 1}),
-        ("ddpg", {"training": 3, "use_non_zero_discount_for_terminal_states": True}),
-        ("sac", {"training": 2, "update_policy_every_x_training_steps": 3}),
-        ("sac", {"training": 2, "temperature": 0.1, "target_entropy": -1.0}),
-    ],
+    one_in(
+        2,
+        [
+            *((name, {"training": 3}) for name in AGENTS),
+            ("td3", {"training": 1}),
+            ("ddpg", {"training": 3, "use_non_zero_discount_for_terminal_states": True}),
+            ("sac", {"training": 2, "update_policy_every_x_training_steps": 3}),
+            ("sac", {"training": 2, "temperature": 0.1, "target_entropy": -1.0}),
+        ],
+    ),
 )
 def test_the_same_rows_and_noise_give_the_updates_of_the_ordinary_loop(name, settings, tmp_path, monkeypatch):
     import jax

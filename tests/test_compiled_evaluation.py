@@ -17,6 +17,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 from tests.zoo import continuous
 from tests.zoo.graphs import compiled, schedule
 from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, pqn, recurrent_ppo, with_normalized_observations
@@ -73,7 +74,7 @@ def without_randomness(parameters: AgentParameters) -> AgentParameters:
     return parameters
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", one_in(2, list(AGENTS)))
 def test_its_episodes_are_those_that_are_played_step_by_step(name, tmp_path, monkeypatch):
     written, counts = [], []
     for way in ("called", "stepped"):

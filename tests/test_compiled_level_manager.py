@@ -32,6 +32,7 @@ from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import TrainingError
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 from tests.zoo.graphs import compiled, next_phase, schedule
 from tests.zoo.parameters import acer, actor_critic, clipped_ppo, dqn, pqn, recurrent_dqn, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
@@ -160,7 +161,8 @@ np.savez(sys.argv[3], *weights_of(manager))
 def test_several_devices_share_the_copies_of_the_environment(algorithm, tmp_path):
     weights = []
     for devices in (1, 2):
-        environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
+        environment = {**os.environ, "XLA_FLAGS": flags}
         file = tmp_path / f"{devices}.npz"
         command = [sys.executable, "-c", _TRAINS_ON_DEVICES, algorithm, str(tmp_path / str(devices)), str(file)]
         root = pathlib.Path(__file__).parents[1]
@@ -264,12 +266,15 @@ def test_a_recurrent_state_begins_at_zero_with_each_episode(tmp_path):
 
 @pytest.mark.parametrize(
     ("level", "length", "settings"),
-    [
-        ("walk", 4, {}),
-        ("reach", 5, {"policy_gradient_rescaler": PolicyGradientRescaler.A_VALUE, "clip_value_using_epsilon": 0.2}),
-        ("walk", 1, {}),
-        ("walk", 40, {"estimate_state_value_using_gae": False}),
-    ],
+    one_in(
+        3,
+        [
+            ("walk", 4, {}),
+            ("reach", 5, {"policy_gradient_rescaler": PolicyGradientRescaler.A_VALUE, "clip_value_using_epsilon": 0.2}),
+            ("walk", 1, {}),
+            ("walk", 40, {"estimate_state_value_using_gae": False}),
+        ],
+    ),
     ids=["discrete", "continuous", "single steps", "longer than the phase"],
 )
 def test_the_same_sequences_give_the_updates_of_the_ordinary_loop(level, length, settings, tmp_path):
@@ -401,8 +406,18 @@ def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path)
     manager.close()
 
 
-@pytest.mark.parametrize("level", ["walk", "reach"])
-@pytest.mark.parametrize("rescaler", [PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE])
+@pytest.mark.parametrize(
+    ("level", "rescaler"),
+    one_in(
+        3,
+        [
+            ("walk", PolicyGradientRescaler.A_VALUE),
+            ("walk", PolicyGradientRescaler.GAE),
+            ("reach", PolicyGradientRescaler.A_VALUE),
+            ("reach", PolicyGradientRescaler.GAE),
+        ],
+    ),
+)
 def test_a2c_makes_the_update_of_the_ordinary_loop_from_the_same_data(level, rescaler, tmp_path):
     import jax
 

@@ -212,7 +212,8 @@ KINDS = {
 IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent", "IMPALA, single transitions", "dreamer")
 
 
-STEPS = {kind: 60 if kind in SEGMENTS else 400 for kind in KINDS}  # an update on each segment, each a call of its own
+# an update on each segment, each a call of its own; updates of a world model are long
+STEPS = {kind: 60 if kind in SEGMENTS else 100 if kind == "dreamer" else 400 for kind in KINDS}
 
 
 def split(kind: str, redis: EmbeddedRedis, directory: Any) -> SplitRun:

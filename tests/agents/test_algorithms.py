@@ -15,7 +15,6 @@ from rl_coach import make_agent
 from rl_coach.agents.algorithms import find_algorithm, known_algorithms, plain_name
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
-from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.coach import main
 from rl_coach.core_types import EnvironmentSteps
@@ -23,6 +22,7 @@ from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
 from tests.terminal import terminal
+from tests.zoo.parameters import DREAMER_SIZE
 
 DIRECTORY = pathlib.Path(rl_coach.agents.__file__).parent
 STATES = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
@@ -45,7 +45,12 @@ SETTINGS = {
         "network_wrappers['main'].batch_size": 8,
         "network_wrappers['main'].middleware_parameters.width": 8,
     },
-    "DreamerV3": {"algorithm.size": ModelSize(16, 8, 2, 8)},
+    "DreamerV3": {
+        "algorithm.size": DREAMER_SIZE,
+        "imagination_horizon": 3,
+        "network_wrappers['main'].batch_size": 16,
+        "network_wrappers['main'].middleware_parameters.sequence_length": 4,
+    },
     "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
     "PG": {"apply_gradients_every_x_episodes": 1},

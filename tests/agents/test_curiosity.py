@@ -21,6 +21,7 @@ from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import adam_of, assert_equal, dense, float64
 from tests.agents.numpy_rules import FixedNetwork, batch, run
 from tests.frameworks import FRAMEWORK, in_layers_of_keras
+from tests.samples import one_in
 from tests.zoo import continuous, parameters
 from tests.zoo.agents import CoachDQN, of_class
 from tests.zoo.environments import Bandit, Lottery, Target
@@ -241,7 +242,7 @@ CURIOUS = {
 }
 
 
-@pytest.mark.parametrize("name", CURIOUS)
+@pytest.mark.parametrize("name", one_in(3, list(CURIOUS)))
 def test_agents_with_curiosity(name, tmp_path):
     make, environment, copies = CURIOUS[name]
     manager = graph(curious(make()), environment, tmp_path, schedule(200, heatup=140), copies=copies)
@@ -272,8 +273,10 @@ class Seen(Bandit):
         return reward, False, self.steps >= 10
 
 
-@pytest.mark.parametrize("make", [dqn, clipped_ppo])
-@pytest.mark.parametrize("embedded", [None, "camera"])
+@pytest.mark.parametrize(
+    ("make", "embedded"),
+    one_in(3, [(dqn, None), (dqn, "camera"), (clipped_ppo, None), (clipped_ppo, "camera")]),
+)
 def test_all_observations_count_or_those_that_are_embedded(make, embedded, tmp_path):
     settings = make()
     settings.curiosity = RNDParameters()

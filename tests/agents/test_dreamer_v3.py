@@ -187,7 +187,7 @@ def trained(tmp_path_factory, request):
     The outer bins are made unlikely. They are as large as 5e8, and the rounding errors of their probabilities would be
     larger than the results.
     """
-    manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
+    manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(24, heatup=20))
     manager.heatup(EnvironmentSteps(20))
     manager.improve()
     main = manager.get_agent().networks["main"]

@@ -13,9 +13,11 @@ import pytest
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps, Transition
 from rl_coach.utils import CoachError
-from tests.frameworks import agents_of_zoo
+from tests.frameworks import FRAMEWORK, agents_of_zoo
+from tests.samples import one_in
 from tests.zoo.environments import Bandit, Lottery, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import (
@@ -37,7 +39,11 @@ STATM = pathlib.Path("/proc/self/statm")
 LONG = ("rainbow", "redq", "droq", "crossq", "tqc", "maximum_entropy with gSDE")
 
 
-@pytest.mark.parametrize("name", agents_of_zoo(PROBLEMS, slow=LONG))
+# `make test` runs all of these agents on JAX, and a third of them on TensorFlow
+SHARE = 3 if FRAMEWORK is Frameworks.tensorflow else 1
+
+
+@pytest.mark.parametrize("name", one_in(SHARE, agents_of_zoo(PROBLEMS, slow=LONG)))
 def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
     parameters, problem, steps, reward = PROBLEMS[name]
     one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps, heatup=40), seed) for seed in (1, 1, 2))

@@ -13,6 +13,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 
 HEAD = """\
 import gymnasium as gym
@@ -126,7 +127,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name, environment", DEFAULTS)
+@pytest.mark.parametrize("name, environment", one_in(2, list(DEFAULTS)))
 def test_settings_that_a_script_leaves_out_are_those_of_the_library_and_the_preset_runs(name, environment):
     manager = ported(f'model = {name}("MlpPolicy", "{environment}")\nmodel.learn(1000)\n')
     expected = DEFAULTS[name, environment]
