@@ -75,7 +75,7 @@ $(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 endef
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[$(EXTRAS_OF_RUN),test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,envpool,distributed,ray]'
+	$(INSTALL) '.[$(EXTRAS_OF_RUN),test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,minigrid,control,envpool,distributed,ray]'
 	$(INSTALL_GYMNAX)
 	$(INSTALL_CPU_TORCH)
 	@touch $@ $(VENV)/.run-installed

@@ -336,6 +336,7 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "multi-agent": ("coach", "-p", "Spread_PPO", "-cp", SHORT),
     "minari": ("coach", "dataset", "record", "-p", "CartPole_DQN", "--steps", "50", "-o", "minari:cartpole/random-v0"),
     "doom": ("coach", "-p", "Doom_Basic_DQN", "-cp", SMALL_MEMORY),
+    "minigrid": ("coach", "-p", "CartPole_DQN", "-lvl", "minigrid:MiniGrid-Empty-5x5-v0", "-cp", SHORT),
     "control": ("coach", "-p", "ControlSuite_DDPG", "-lvl", "cartpole:swingup", "-cp", SHORT),
     "tune": ("coach", "tune", "-p", "CartPole_DQN", "--trials", "1", "--steps", "100", "--space", "discount=0.9,0.99"),
     "wandb": ("coach", "-p", "CartPole_DQN", "--track", "wandb", "-cp", SHORT),
