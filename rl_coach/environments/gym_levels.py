@@ -142,13 +142,20 @@ def draw_without_display() -> None:
 
 
 def _import(module: str, level: str) -> ModuleType:
-    try:
+    with _naming_missing_modules(level):
         return import_module(module)
+
+
+@contextlib.contextmanager
+def _naming_missing_modules(level: str) -> Iterator[None]:
+    """Inside this context, a missing module is a ``CoachError`` that names the level. :param level: the level"""
+    try:
+        yield
     except ModuleNotFoundError as error:
-        raise missing_import(level, error) from error
+        raise _missing_import(level, error) from error
 
 
-def missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
+def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
     """An error for a level whose module does not exist, or imports a module that does not exist.
 
     :param level: the level, ``module:name`` or ``path/to/file.py:name``
@@ -177,10 +184,8 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
         signature.bind(**parameters)
     except TypeError as error:
         raise CoachError(_unfit_parameters(level, error)) from None
-    try:
+    with _naming_missing_modules(level):
         made = cls(**parameters)
-    except ModuleNotFoundError as error:
-        raise missing_import(level, error) from error
     if hasattr(made, "single_observation_space"):
         raise CoachError(f"level '{level}' makes a vector environment: give its function an argument num_envs")
     return made
@@ -205,10 +210,8 @@ def import_level(level: str) -> Any:
 
     :raises CoachError: if the module does not exist, or imports a package that is not installed
     """
-    try:
+    with _naming_missing_modules(level):
         return short_dynamic_import(level)
-    except ModuleNotFoundError as error:
-        raise missing_import(level, error) from error
 
 
 def _is_function_environment(made: Any) -> bool:
@@ -253,6 +256,8 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
     except ImportError as error:
         newest = _newest_version(specification.id)
         if newest is None or newest.id == specification.id:
+            if isinstance(error, ModuleNotFoundError):
+                raise _missing_import(name, error) from error
             raise CoachError(f"level '{name}': {error}") from error
     simulator = _make(_bare(newest), parameters, render_mode)
     say_once(f"level '{name}' no longer runs; using '{newest.id}'{_difference(newest.name, simulator)}")

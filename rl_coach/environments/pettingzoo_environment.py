@@ -13,7 +13,7 @@ import numpy as np
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
-from rl_coach.environments.gym_levels import missing_import
+from rl_coach.environments.gym_levels import import_level
 from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
@@ -23,7 +23,7 @@ from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utilities.user_code import environment_error
-from rl_coach.utils import CoachError, import_file, short_dynamic_import
+from rl_coach.utils import CoachError, import_file
 
 
 class PettingZooEnvironmentParameters(EnvironmentParameters):
@@ -335,7 +335,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
 def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any, bool]:
     """An environment, and True if its players act in turn."""
-    maker, turns = (_maker_of_user(level), turns) if ":" in level else _maker_of_module(level, turns)
+    maker, turns = (import_level(level), turns) if ":" in level else _maker_of_module(level, turns)
     try:
         made = maker(**settings)
     except (CoachError, ModuleNotFoundError):
@@ -359,13 +359,6 @@ def _converted(made: Any, level: str, turns: bool) -> Any:
     if not made.metadata.get("is_parallelizable"):
         raise CoachError(f"the players of level '{level}' act in turn: set env_params.turns to True, or None")
     return aec_to_parallel(made)
-
-
-def _maker_of_user(level: str) -> Any:
-    try:
-        return short_dynamic_import(level)
-    except ModuleNotFoundError as error:
-        raise missing_import(level, error) from error
 
 
 def _maker_of_module(level: str, turns: bool | None) -> tuple[Any, bool]:

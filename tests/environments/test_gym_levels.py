@@ -238,6 +238,13 @@ def test_a_file_that_imports_what_is_missing_says_what(place, imported, message,
         make_simulator(level_file(place.format(imported), "Mine"), {}, 1, None)
 
 
+def test_a_registered_level_whose_package_is_missing_says_what(monkeypatch):
+    specification = gymnasium.envs.registration.EnvSpec("NeedsMore-v0", "no_such_package:Mine")
+    monkeypatch.setitem(gymnasium.registry, specification.id, specification)
+    with pytest.raises(CoachError, match=r"NeedsMore-v0' cannot be imported: the package 'no_such_package' is not"):
+        make_simulator("NeedsMore-v0", {}, 1, None)
+
+
 @pytest.mark.parametrize("level", ["no_such_module:Mine", "no_such_module.inner:Mine", "no_such_module:Mine-v0"])
 def test_a_level_in_a_module_that_does_not_exist_says_so(level):
     with pytest.raises(
