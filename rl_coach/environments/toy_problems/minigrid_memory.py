@@ -10,24 +10,25 @@ import gymnasium
 import numpy as np
 
 
-def minigrid_memory(size: int = 7, **settings: Any) -> gymnasium.Env:
+def minigrid_memory(size: int = 7, render_mode: str | None = None, **settings: Any) -> gymnasium.Env:
     """The agent sees an object, walks through a corridor, and must go to the same object at its end.
 
     MiniGrid starts each episode at a random place between the object and the corridor's end, where the agent often does
-    not see the object. Here, it starts beside the object. An observation is 7 x 7 x 20 numbers that are 0 or 1: kind,
-    colour and state of each visible cell. The reward is 0, or at the right object 1 - 0.9 * steps / max_steps.
+    not see the object. Here, the agent starts next to the object. An observation is 7 x 7 x 20 numbers that are 0 or 1:
+    kind, colour and state of each visible cell. The reward is 0, or at the right object 1 - 0.9 * steps / max_steps.
 
     :param size: width and height of the grid in cells, odd
+    :param render_mode: as for ``gymnasium.make``
     :param settings: other arguments of MiniGrid's ``MemoryEnv``
     :raises ModuleNotFoundError: if MiniGrid is not installed
     """
     from minigrid.envs import MemoryEnv
     from minigrid.wrappers import ImgObsWrapper, OneHotPartialObsWrapper
 
-    class BesideTheObject(MemoryEnv):
+    class NextToTheObject(MemoryEnv):
         def _gen_grid(self, width: int, height: int) -> None:
             super()._gen_grid(width, height)
             self.agent_pos = np.array((1, height // 2))
 
-    cells = ImgObsWrapper(OneHotPartialObsWrapper(BesideTheObject(size=size, **settings)))
+    cells = ImgObsWrapper(OneHotPartialObsWrapper(NextToTheObject(size=size, render_mode=render_mode, **settings)))
     return gymnasium.wrappers.FlattenObservation(cells)

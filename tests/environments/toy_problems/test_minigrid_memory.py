@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("minigrid", reason="MiniGrid is not installed: pip install '.[minigrid]'")
+from rl_coach.installation import install_command
+
+pytest.importorskip("minigrid", reason=f"MiniGrid is not installed: {install_command('minigrid')}")
 
 from minigrid.core.actions import Actions
 from minigrid.core.constants import OBJECT_TO_IDX
 
 from rl_coach.environments.toy_problems.minigrid_memory import minigrid_memory
+from rl_coach.environments.vector_levels import make_simulator
 
 LEFT_OF_THE_AGENT = (2, 6)
 """The column and the row of the 7 x 7 visible cells. The agent is in the middle of the last row."""
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_object_is_beside_the_start_and_leads_to_the_reward(seed):
+def test_the_object_is_next_to_the_start_and_leads_to_the_reward(seed):
     env = minigrid_memory()
     observation, _ = env.reset(seed=seed)
     assert env.observation_space.shape == (980,) and {*observation.tolist()} == {0, 1}
@@ -32,3 +35,9 @@ def test_the_object_is_beside_the_start_and_leads_to_the_reward(seed):
         assert has_ended and not any(other[2] for other in others)
         is_right = (turn is Actions.left) == (upper.type == start.type)
         assert reward == pytest.approx((1 - 0.9 * 6 / 245) * is_right)
+
+
+def test_it_draws_images():
+    env = make_simulator(f"{minigrid_memory.__module__}:{minigrid_memory.__name__}", {}, 1, "rgb_array")
+    env.reset(seed=0)
+    assert env.render().ndim == 3
