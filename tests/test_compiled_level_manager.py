@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -408,15 +409,7 @@ def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path)
 
 @pytest.mark.parametrize(
     ("level", "rescaler"),
-    one_in(
-        3,
-        [
-            ("walk", PolicyGradientRescaler.A_VALUE),
-            ("walk", PolicyGradientRescaler.GAE),
-            ("reach", PolicyGradientRescaler.A_VALUE),
-            ("reach", PolicyGradientRescaler.GAE),
-        ],
-    ),
+    one_in(3, [*product(["walk", "reach"], [PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE])]),
 )
 def test_a2c_makes_the_update_of_the_ordinary_loop_from_the_same_data(level, rescaler, tmp_path):
     import jax

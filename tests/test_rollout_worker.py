@@ -213,7 +213,7 @@ IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent", "IMPALA, sing
 
 
 # an update on each segment, each a call of its own; updates of a world model are long
-STEPS = {kind: 60 if kind in SEGMENTS else 100 if kind == "dreamer" else 400 for kind in KINDS}
+STEPS = dict.fromkeys(KINDS, 400) | dict.fromkeys(SEGMENTS, 60) | {"dreamer": 100}
 
 
 def split(kind: str, redis: EmbeddedRedis, directory: Any) -> SplitRun:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -273,10 +274,7 @@ class Seen(Bandit):
         return reward, False, self.steps >= 10
 
 
-@pytest.mark.parametrize(
-    ("make", "embedded"),
-    one_in(3, [(dqn, None), (dqn, "camera"), (clipped_ppo, None), (clipped_ppo, "camera")]),
-)
+@pytest.mark.parametrize(("make", "embedded"), one_in(3, [*product([dqn, clipped_ppo], [None, "camera"])]))
 def test_all_observations_count_or_those_that_are_embedded(make, embedded, tmp_path):
     settings = make()
     settings.curiosity = RNDParameters()

@@ -116,8 +116,8 @@ def convolve_and_pool(rows: int, size: int, height: int) -> None:
 if __name__ == "__main__":
     for case in CASES:
         compare(*case)
-    for odd in (1, 5):
+    for odd in (1, 3, 5, 7):
         double_and_convolve(odd)
-    for given in ((1, 5, 4), (34, 3, 48), (7, 5, 200)):
+    for given in ((1, 5, 4), (2, 5, 8), (34, 3, 48), (7, 5, 200)):
         convolve_and_pool(*given)
     learn_in_a_loop()
