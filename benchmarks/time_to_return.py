@@ -34,8 +34,7 @@ def seconds_to_return(preset: str, seed: int, args: argparse.Namespace) -> float
     """
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "rl_coach.coach", "-p", preset, "-f", args.framework, "-ep", directory, "-ns"]
-        command += ["-lvl", args.level]
-        command += ["--seed", str(seed), "-dc", "-n", str(args.workers), "-cp", SETTINGS]
+        command += ["-lvl", args.level, "--seed", str(seed), "-dc", "-n", str(args.workers), "-cp", SETTINGS]
         began = time.monotonic()
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
@@ -56,7 +55,7 @@ def main() -> None:
     """Measure each preset with each seed, one after the other, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.time_to_return", description=__doc__)
     parser.add_argument("presets", nargs="*", default=PRESETS)
-    parser.add_argument("--level", default="CartPole-v1", help="the level of all presets (CartPole-v1)")
+    parser.add_argument("--level", default="CartPole-v1", help="the level of all presets (%(default)s)")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--reward", type=float, default=475.0)
     parser.add_argument("--seeds", type=int, default=3)
