@@ -6,10 +6,9 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.batches import BatchSource, MemoryBatches
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
-from rl_coach.agents.core.sequence_replay import SequenceReplay
-from rl_coach.agents.core.sequences import stored_state
+from rl_coach.agents.core.sequences import stored_state, stored_states
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.dreamer_v3 import DECODER, DreamerSettings, dreamer_rule, imagined_step
 from rl_coach.architectures import world_model
@@ -96,35 +95,39 @@ class DreamerV3AgentParameters(AgentParameters):
         self.exploration[BoxActionSpace].evaluation_noise = 0.0
 
 
-class ModelReplay(SequenceReplay):
-    """Sequences of L + 1 states with the random numbers of an update. The update rule divides rows into sequences.
-
-    A sequence may begin at each step, with the stored state of that step. An update refreshes the stored states.
+class ModelReplay(MemoryBatches):
+    """Sequences of L + 1 states, which may cross the ends of episodes. An update refreshes the stored states.
 
     :param agent: the agent, which draws the random numbers
     """
 
-    wants_values = overlaps = True
+    wants_values = True
 
     def __init__(self, agent: DreamerV3Agent):
-        parameters = agent.ap.network_wrappers["main"].middleware_parameters
-        super().__init__(agent.memory, parameters, agent.recurrent_state)
-        self._agent = agent
+        super().__init__(agent.memory)
+        self._agent, self._length = agent, agent.ap.network_wrappers["main"].middleware_parameters.sequence_length
+
+    def sample(self, updates: int, batch_size: int) -> Batch:
+        return self._memory.sample_states(updates * max(1, batch_size // self._length), self._length + 1)
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        found = super().columns(batch, columns)
-        return found | self._agent.random_columns(len(found["weights"]))
-
-    def rule(self, rule: UpdateRule) -> UpdateRule:
-        return rule
+        is_transition = batch.info("is_transition")
+        found = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
+        found["weights"] = found["weights"] * is_transition
+        found["extra/begins"] = batch.info("begins_episode").astype(np.float32)
+        for name in self._agent.spaces.state.sub_spaces:
+            # the last state of an episode is only known as a next state
+            found[f"states/{name}"] = states = np.array(columns[f"states/{name}"])
+            states[~is_transition] = columns[f"next_states/{name}"][~is_transition]
+        found |= {f"states/{name}": one for name, one in stored_states(batch, self._agent.recurrent_state).items()}
+        return found | self._agent.random_columns(len(is_transition))
 
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
-        goes_on = batch.info("is_learned") & ~batch.game_over_column
-        following = batch.info("transition_serial")[goes_on] + 1
+        has_new = (batch.info("is_transition") & ~batch.info("begins_episode")).reshape(-1, self._length + 1)[:, 1:]
+        serials = batch.info("transition_serial").reshape(-1, self._length + 1)[:, 1:]
         for name, states in values.items():
-            of_update = goes_on.reshape(len(states), -1, self.length)  # a padded call has more rows than the batch
-            states = states[:, : of_update.shape[1]][of_update]
-            self._agent.memory.replace_info(stored_state(name), following, states)
+            states = states.reshape(*has_new.shape, -1)
+            self._agent.memory.replace_info(stored_state(name), serials[has_new], states[has_new])
 
 
 class DreamerV3Agent(PolicyAgent):
@@ -169,8 +172,7 @@ class DreamerV3Agent(PolicyAgent):
             )
         if self.size.deter % BLOCKS:
             yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
-        action = self.spaces.action
-        if isinstance(action, BoxActionSpace) and not action.is_bounded:
+        if isinstance(self.spaces.action, BoxActionSpace) and not self.spaces.action.is_bounded:
             yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' does not support action masks: choose ClippedPPO, A2C or DQN"

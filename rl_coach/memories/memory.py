@@ -74,7 +74,7 @@ class Memory:
     :cvar has_priorities: True if samples depend on ``update_priorities``
     :cvar takes_first_priorities: True if the memory implements ``set_first_priorities``
     :cvar keeps_demonstrations: True if the memory implements ``keep_as_demonstrations``
-    :cvar samples_sequences: True if the memory implements ``sample_sequences``
+    :cvar samples_sequences: True if the memory implements ``sample_sequences`` and ``sample_states``
     :cvar allow_duplicates: True if a transition may be in one batch more than once
     :cvar max_n_step: largest number of rewards in a transition's n-step sum
     :cvar relabels: True if the memory adds transitions with other goals and rewards
@@ -126,8 +126,12 @@ class Memory:
         """Seed the memory's random generator with an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
-    def sample_sequences(self, count: int, length: int, burn_in: int = 0, overlap: bool = False) -> Batch:
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
         """Draw sequences of transitions from episodes; see ``EpisodicExperienceReplay``."""
+        raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
+
+    def sample_states(self, count: int, length: int) -> Batch:
+        """Draw sequences of states from consecutive episodes; see ``EpisodicExperienceReplay``."""
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:

@@ -249,7 +249,7 @@ def expected_loss(
     online: Model, slow: Model, columns: dict[str, np.ndarray], length: int, horizon: int, before_update: Any
 ) -> Any:
     """The loss by the paper's equations with loops over time, the percentiles after the update, and the posterior
-    states [N, L, size] of the observations that an action followed.
+    states [N, L, size] of the first L rows.
 
     :param before_update: the percentiles before it
     """
@@ -261,16 +261,19 @@ def expected_loss(
     actions = online.encoded(by_time["actions"])
     seen = {name: by_time[f"states/{name}"] for name in online.observations}
     embeddings = [online.encode({name: column[t] for name, column in seen.items()}) for t in range(rows)]
-    deter, stoch = by_time["states/deter"][0], by_time["states/stoch"][0]
-    before = by_time["states/last_action"][0]
-    deters, stochs, posteriors = [], [], []
+    deters, stochs, posteriors, parts = [], [], [], ("deter", "stoch", "last_action")
     for t in range(rows):
+        stored = [by_time[f"states/{name}"][t] for name in parts]
+        if t == 0:
+            deter, stoch, before = stored
+        else:  # after the last state of an episode, the next episode begins
+            is_new = by_time["weights"][t - 1, :, None] == 0
+            pairs = zip(stored, (deter, stoch, actions[t - 1]))
+            deter, stoch, before = (np.where(is_new, first, carried) for first, carried in pairs)
         deter, posterior = online.posterior(deter, stoch, before, embeddings[t])
         stoch = online.drawn(posterior, by_time["extra/posterior"][t])
         deters.append(deter), stochs.append(stoch), posteriors.append(posterior)
-        before = actions[t]
     is_transition = by_time["weights"][:-1] > 0
-    is_state = np.concatenate([np.ones((1, sequences), bool), is_transition])
     latents = [np.concatenate(parts, -1) for parts in zip(deters, stochs)]
 
     losses = {"reconstruction": [], "kl": [], "reward": [], "continue": [], "replay": []}
@@ -281,8 +284,8 @@ def expected_loss(
             errors += np.square(found - target).reshape(sequences, -1).sum(-1)
         prior = online.prior(deters[t])
         kl = np.maximum((posteriors[t] * np.log(posteriors[t] / prior)).sum((-1, -2)), 1)
-        losses["reconstruction"] += [*errors[is_state[t]]]
-        losses["kl"] += [*(1.1 * kl)[is_state[t]]]
+        losses["reconstruction"] += [*errors]
+        losses["kl"] += [*(1.1 * kl)]
         if t:
             rewards, goes_on = online.outcome(latents[t])
             chance, target = sigmoid(goes_on), by_time["discounts"][t - 1]
@@ -309,16 +312,15 @@ def expected_loss(
         [[lambda_return(rewards[:, n], goes_on[1:, n], values[1:, n], mixing[:, n], t) for n in range(rewards.shape[1])]
          for t in range(horizon)]
     )  # fmt: skip
-    counts = np.broadcast_to(is_state.ravel(), returns.shape)
-    low, high = 0.99 * np.array(before_update) + 0.01 * np.percentile(returns[counts], [5, 95])
+    low, high = 0.99 * np.array(before_update) + 0.01 * np.percentile(returns, [5, 95])
     weights = np.cumprod(goes_on[:-1], axis=0)
     actor, critic = [], []
     for t in range(horizon):
         log_probability, entropy = online.log_probability_and_entropy(dreamed[t], chosen[t])
         gain = log_probability * (returns[t] - values[t]) / max(1, high - low) + 3e-4 * entropy
         targets = two_hot(returns[t]) + two_hot(decoded(slow.head("value", dreamed[t])))
-        actor += [*(-weights[t] * gain)[counts[t]]]
-        critic += [*(weights[t] * cross_entropy(logits[t], targets))[counts[t]]]
+        actor += [*(-weights[t] * gain)]
+        critic += [*(weights[t] * cross_entropy(logits[t], targets))]
 
     bootstrap = returns[0].reshape(rows, sequences)
     for n in range(sequences):

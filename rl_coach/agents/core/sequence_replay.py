@@ -27,10 +27,7 @@ class SequenceReplay(BatchSource):
     :param memory: the memory with the steps
     :param parameters: the middleware parameters of the recurrent network; they have L and b
     :param parts: the names of the parts of the recurrent state
-    :cvar overlaps: True if a sequence may begin at each step of an episode
     """
-
-    overlaps = False
 
     def __init__(self, memory: Memory, parameters: MiddlewareParameters, parts: Iterable[str]):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
@@ -47,7 +44,7 @@ class SequenceReplay(BatchSource):
         :param batch_size: number of steps that an update learns from
         """
         sequences = max(1, batch_size // self.length)
-        return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in, self.overlaps)
+        return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The columns that the result of ``rule`` reads, [N * (b + L + 1), ...] for N sequences.

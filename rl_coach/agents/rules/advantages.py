@@ -120,14 +120,14 @@ def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: 
     return discounted_sums(ops, rewards + discounts * (1.0 - mixing) * values, discounts * mixing, values[-1])
 
 
-def percentiles(ops: Any, values: Any, weights: Any) -> tuple[Any, Any]:
-    """The 5th and the 95th percentile of the values [N] with weights above 0, by linear interpolation."""
-    last = ops.maximum(ops.sum(ops.cast(weights > 0, "float32")) - 1.0, 0.0)
-    ordered = ops.sort(ops.where(weights > 0, values, np.float32(np.finfo(np.float32).max)))
+def percentiles(ops: Any, values: Any) -> tuple[Any, Any]:
+    """The 5th and the 95th percentile of the values [N], by linear interpolation."""
+    ordered = ops.sort(values)
 
     def percentile(share: float) -> Any:
-        place = share * last
-        low, high = (ops.take(ordered, ops.cast(at, "int32"), axis=0) for at in (ops.floor(place), ops.ceil(place)))
-        return low + (place - ops.floor(place)) * (high - low)
+        place = share * (values.shape[0] - 1)
+        below = int(place)
+        low, high = ordered[below], ordered[min(below + 1, values.shape[0] - 1)]
+        return low + (place - below) * (high - low)
 
     return percentile(0.05), percentile(0.95)

@@ -77,8 +77,7 @@ def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1
     """
 
     def divergence(p: Any, q: Any) -> Any:
-        each = ops.sum(ops.sum(p * (ops.log(p) - ops.log(q)), axis=-1), axis=-1)
-        return ops.maximum(each, free_nats)
+        return ops.maximum(ops.sum(p * (ops.log(p) - ops.log(q)), axis=(1, 2)), free_nats)
 
     return divergence(ops.stop_gradient(posterior), prior), divergence(posterior, ops.stop_gradient(prior))
 
@@ -109,10 +108,13 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     """The loss of world model, actor and critic, which are one network ``main``. Network ``returns`` keeps the
     percentiles of the returns.
 
-    The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. The
-    values ``deter`` and ``stoch`` of the update are the states of the world model after each of the L steps.
-    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
-    actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
+    The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. If row
+    t is the last state of an episode, it has the weight 0, and row t + 1 begins the next episode.
+
+    The values ``deter`` and ``stoch`` of the update are the states of the world model at the first L rows. ``extra``
+    has ``begins`` [B], 1 where the model starts from the row's stored state. It also has random numbers: ``posterior``
+    [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous actions with A elements, ``imagined`` is
+    [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -141,8 +143,6 @@ class _Losses:
         self.model, self._constant, self._slow = main.parts, main.constant_parts, main.target_parts
         self.signals: dict[str, Any] = {}
         self._is_transition = self._by_step(ops.cast(batch.weights > 0, "float32"))[:-1]
-        is_state = ops.concatenate([ops.ones_like(self._is_transition[:1]), self._is_transition], axis=0)
-        self._is_state = self._flat(is_state)
         self._rewards, self._discounts = (self._by_step(one)[:-1] for one in (batch.rewards, batch.discounts))
 
     def _by_step(self, column: Any) -> Any:
@@ -157,21 +157,24 @@ class _Losses:
     def observe(self, embeddings: Any) -> Any:
         """[T * N, F], the features of the posterior states. :param embeddings: [N * T, E] of the observations"""
         ops, batch = self._ops, self._batch
+        deter, stoch, before = (self._by_step(batch.states[name]) for name in ("deter", "stoch", LAST_ACTION))
+        stored = ops.concatenate([deter, stoch, ops.zeros_like(stoch)], axis=-1)
+        begins = self._by_step(batch.extra["begins"])[1:, :, None] > 0
+        begins = ops.concatenate([ops.ones_like(begins[:1]), begins], axis=0)
         actions = self._by_step(self._encoded(batch.actions))
-        before = ops.concatenate([self._by_step(batch.states[LAST_ACTION])[:1], actions[:-1]], axis=0)
+        actions = ops.where(begins, before, ops.concatenate([before[:1], actions[:-1]], axis=0))
 
-        def step(features: Any, given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-            embedding, action, uniform = given
-            features = self.model.advance(embedding, self._recurrent(features, action, uniform))[0]
+        def step(features: Any, given: tuple[Any, ...]) -> tuple[Any, Any]:
+            embedding, begin, start, action, uniform = given
+            recurrent = self._recurrent(ops.where(begin, start, features), action, uniform)
+            features = self.model.advance(embedding, recurrent)[0]
             return features, features
 
-        deter, stoch = (self._by_step(batch.states[name])[0] for name in ("deter", "stoch"))
-        start = ops.concatenate([deter, stoch, ops.zeros_like(stoch)], axis=-1)
-        given = self._by_step(embeddings), before, self._by_step(batch.extra["posterior"])
-        return self._flat(ops.scan(step, start, given)[1])
+        given = self._by_step(embeddings), begins, stored, actions, self._by_step(batch.extra["posterior"])
+        return self._flat(ops.scan(step, stored[0], given)[1])
 
     def states_after(self, features: Any) -> dict[str, Any]:
-        """The posterior states after the L steps, [N, L, size] by name. They replace stored states in the memory."""
+        """The posterior states of the first L rows, [N, L, size] by name. The memory stores them with the next rows."""
         size = self._settings.size
         by_step = self._ops.reshape(features, (self._settings.length + 1, -1, features.shape[-1]))
         states = self._ops.swapaxes(by_step[:-1], 0, 1)
@@ -193,12 +196,12 @@ class _Losses:
     def of_model(self, features: Any) -> Any:
         """The prediction loss plus the dynamics loss plus 0.1 times the representation loss (equation 2)."""
         ops, size, reconstruction = self._ops, self._settings.size, 0.0
-        is_state, is_transition = self._is_state, self._flat(self._is_transition)
+        is_transition = self._flat(self._is_transition)
         for name, found in self.model.head(DECODER, features).items():
             observation = ops.cast(self._flat(self._by_step(self._batch.states[name])), "float32")
             target = observation / 255.0 if name in self._settings.images else symlog(ops, observation)
             squares = ops.reshape(ops.square(found - target), (features.shape[0], -1))
-            reconstruction = reconstruction + weighted_mean(ops, ops.sum(squares, axis=-1), is_state)
+            reconstruction = reconstruction + ops.mean(ops.sum(squares, axis=-1))
         # a reward and its discount belong to the state after the transition
         outcome = self.model.head(OUTCOME, features[features.shape[0] - is_transition.shape[0] :])
         reward = cross_entropy(ops, outcome["reward_logits"], two_hot(ops, self._flat(self._rewards)))
@@ -206,7 +209,7 @@ class _Losses:
         reward, continues = (weighted_mean(ops, one, is_transition) for one in (reward, continues))
         posterior = ops.reshape(features[:, size.latent :], (-1, VARIABLES, size.classes))
         divergences = state_divergences(ops, posterior, self.model.head(PRIOR, features)["probabilities_of_state"])
-        dynamics, representation = (weighted_mean(ops, one, is_state) for one in divergences)
+        dynamics, representation = map(ops.mean, divergences)
         self.signals |= {"Reconstruction Loss": reconstruction, "Reward Loss": reward}
         self.signals |= {"Continue Loss": continues, "State KL": dynamics}
         return reconstruction + reward + continues + dynamics + 0.1 * representation
@@ -248,25 +251,23 @@ class _Losses:
         returns = self._flat(ops.stop_gradient(lambda_returns(ops, rewards, discounts[1:], values[1:], mixing)))
         # the weight of a step is the probability that the episode lasts until this step
         weights = self._flat(ops.stop_gradient(ops.cumprod(discounts[:-1], axis=0)))
-        is_state = self._flat(ops.ones_like(rewards) * self._is_state[None])
-        spread = self._spread(returns, is_state)
+        spread = self._spread(returns)
 
         policy = self.model.head(POLICY, flat[:count])
         advantages = (returns - self._flat(values[:-1])) / ops.maximum(spread, 1.0)
         randomness = entropy(ops, policy)
         gain = log_probability(ops, policy, self._flat(actions)) * advantages + settings.entropy_weight * randomness
-        policy_loss = weighted_mean(ops, -gain * weights, is_state)
+        policy_loss = ops.mean(-gain * weights)
         slow = self._slow.head(RETURN, flat[:count])["return_logits"]
-        value_loss = weighted_mean(ops, weights * critic_loss(ops, logits[:count], returns, slow), is_state)
+        value_loss = ops.mean(weights * critic_loss(ops, logits[:count], returns, slow))
         self.signals |= {"Policy Loss": policy_loss, "Value Loss": value_loss, "Return Scale": spread}
-        self.signals["Policy Entropy"] = weighted_mean(ops, randomness, is_state)
-        self.signals["Imagined Return"] = weighted_mean(ops, returns, is_state)
+        self.signals |= {"Policy Entropy": ops.mean(randomness), "Imagined Return": ops.mean(returns)}
         return policy_loss + value_loss, ops.reshape(returns[:rows], (settings.length + 1, -1))
 
-    def _spread(self, returns: Any, weights: Any) -> Any:
+    def _spread(self, returns: Any) -> Any:
         """The distance between the running 5th and 95th percentiles of the returns [N] (equation 7)."""
         before = self._percentiles.online({})[0]
-        found = dict(zip(("low", "high"), percentiles(self._ops, returns, weights)))
+        found = dict(zip(("low", "high"), percentiles(self._ops, returns)))
         after = {name: 0.99 * before[name] + 0.01 * new for name, new in found.items()}
         self._percentiles.keep(**after)
         return after["high"] - after["low"]
@@ -278,8 +279,7 @@ class _Losses:
         :param imagined: [T, N], the imagined returns
         """
         ops, is_transition = self._ops, self._is_transition
-        goes_on = ops.concatenate([is_transition[1:], ops.zeros_like(is_transition[:1])], axis=0)
-        mixing = self._settings.return_lambda * goes_on
+        mixing = self._settings.return_lambda * ops.concatenate([is_transition[1:], 0 * is_transition[:1]], axis=0)
         returns = self._flat(lambda_returns(ops, self._rewards, self._discounts, imagined[1:], mixing))
         of_steps = features[: returns.shape[0]]
         logits = self.model.head(RETURN, of_steps)["return_logits"]

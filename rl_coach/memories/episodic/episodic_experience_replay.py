@@ -249,23 +249,19 @@ class EpisodicExperienceReplay(Memory):
             positions = uniform_rows(self.rng, count, size)
         return self._store.batch(self._store.rows(positions))
 
-    def sample_sequences(self, count: int, length: int, burn_in: int = 0, overlap: bool = False) -> Batch:
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
         """Draw ``count`` sequences of ``length`` transitions from complete episodes. Each sequence begins after
         ``burn_in`` transitions of the same episode.
 
-        By default, each episode is cut into sequences from its first transition on. Sequences do not overlap. The last
+        Each episode is cut into sequences from its first transition on. Sequences do not overlap. The last
         sequence of an episode may be shorter. All S sequences are equally likely, so each transition has the
         probability 1 / S in one draw. In R2D2, sequences of 80 steps overlap by 40, and the first 40 steps are the
         burn-in: so each step is also learned from once (Kapturowski et al. 2019, sections 2.3 and 3).
-
-        With ``overlap``, a sequence may begin at each transition. It is shorter only if its episode is shorter. The
-        first and the last transitions of an episode are at least as likely as the others.
 
         The first sequence of an episode has no burn-in: copies of its first transition replace the burn-in. A sequence
         that is shorter is filled with copies of its last transition.
 
         :param burn_in: number of transitions before each sequence, up to ``length``
-        :param overlap: True if a sequence may begin at each transition
         :return: ``count * (burn_in + length)`` rows. ``info['is_learned']`` is True for rows of the sequence itself,
             and False for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the start
             of an episode. ``info['transition_serial']`` is the number of the transition, for ``replace_info``
@@ -273,14 +269,12 @@ class EpisodicExperienceReplay(Memory):
         """
         self._num_sampled()
         lengths = self._sampled_lengths()
-        # with overlap, a sequence may reach over an end of its episode: it is moved until it fits
-        sequences = lengths + length - 1 if overlap else -(-lengths // length)
+        sequences = -(-lengths // length)
         ends = np.cumsum(sequences)
         choice = uniform_rows(self.rng, int(ends[-1]), count)
         episode = ends.searchsorted(choice, "right")
         place = choice - (ends[episode] - sequences[episode])
-        last_start = np.maximum(lengths[episode] - length, 0)
-        starts = (np.clip(place - (length - 1), 0, last_start) if overlap else place * length)[:, None]
+        starts = (place * length)[:, None]
         steps = np.arange(-burn_in, length)
         last = lengths[episode][:, None] - 1
         positions = np.clip(starts + steps, 0, last) + self._starts()[episode][:, None]
@@ -289,6 +283,31 @@ class EpisodicExperienceReplay(Memory):
         info = {"is_learned": is_learned.ravel(), "begins_episode": begins.ravel()}
         info["transition_serial"] = positions.ravel() + self._store.first_serial
         return self._store.batch(self._store.rows(positions.ravel()), info)
+
+    def sample_states(self, count: int, length: int) -> Batch:
+        """Draw ``count`` sequences of ``length`` states from complete episodes. After the last state of an episode, a
+        sequence goes on with the first state of the next episode. The oldest episode follows the newest one.
+
+        A sequence may begin at the state of each transition. All transitions are equally likely to be the first.
+
+        :return: ``count * length`` rows. An episode of T transitions has T + 1 states, and the last state is the next
+            state of the last transition. In the row of this state, ``info['is_transition']`` is False, and the other
+            values are those of the last transition. ``info['begins_episode']`` is True in the row of the first state of
+            an episode. ``info['transition_serial']`` is as in ``sample_sequences``
+        :raises CoachError: if no episode is complete
+        """
+        firsts = uniform_rows(self.rng, self._num_sampled(), count)
+        lengths = self._sampled_lengths()
+        ends = np.cumsum(lengths + 1)
+        firsts = firsts + np.cumsum(lengths).searchsorted(firsts, "right")  # each episode before has one state more
+        places = ((firsts[:, None] + np.arange(length)) % ends[-1]).ravel()
+        episode = ends.searchsorted(places, "right")
+        steps = places - (ends - lengths - 1)[episode]
+        is_transition = steps < lengths[episode]
+        positions = self._starts()[episode] + steps - ~is_transition
+        info = {"is_transition": is_transition, "begins_episode": steps == 0}
+        info["transition_serial"] = positions + self._store.first_serial
+        return self._store.batch(self._store.rows(positions), info)
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
         """Replace one info value of some transitions. Transitions that the memory has removed are ignored.
