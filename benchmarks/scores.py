@@ -19,6 +19,7 @@ import fnmatch
 import importlib
 import json
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -346,7 +347,12 @@ def main() -> None:
     if options.one:
         _train_and_add(presets[0], libraries[0], seeds[0], options)
         return
-    known = {(one.preset, one.library, one.seed) for one in read(options.results)}
+    is_asked = {"coach": options.framework}
+    known = {
+        (one.preset, one.library, one.seed)
+        for one in read(options.results)
+        if one.framework == is_asked.get(one.library, one.framework)
+    }
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
     broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
     write_tables(options.page, options.algorithms, read(options.results))
@@ -375,6 +381,8 @@ def _train_and_add(preset: str, library: str, seed: int, options: argparse.Names
 
 
 if __name__ == "__main__":
+    # subprocess.run ends a training only if an exception leaves it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         main()
     except KeyboardInterrupt:

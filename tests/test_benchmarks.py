@@ -6,7 +6,9 @@ import cProfile
 import functools
 import json
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -358,6 +360,24 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["scores", *files, "--seeds", "1,2"])
     scores.main()
     assert results.read_text() == done, "what has a result is not trained again"
+    monkeypatch.setattr("sys.argv", ["scores", *files, "--seeds", "1", "--framework", "jax"])
+    scores.main()
+    assert results.read_text().startswith(done) and results.read_text() != done, "JAX has no result yet"
+
+
+def test_the_end_of_the_scores_ends_the_training(tmp_path):
+    """In two processes: the program that makes the table, and the training that it started."""
+    command = [sys.executable, "-m", "benchmarks.scores", "--only", "CartPole_DQN", "--seeds", "0"]
+    for name in ("results", "page", "algorithms", "list", "experiments"):
+        command += [f"--{name}", str(tmp_path / name)]
+    with subprocess.Popen(command, cwd=scores.REPOSITORY, stdout=subprocess.PIPE, text=True) as table:
+        assert table.stdout is not None
+        assert any("building the graph" in line for line in table.stdout)
+        children = pathlib.Path(f"/proc/{table.pid}/task/{table.pid}/children").read_text().split()
+        assert children
+        table.terminate()
+        assert table.wait(60) == 128 + signal.SIGTERM
+        assert not any(pathlib.Path(f"/proc/{child}").exists() for child in children)
 
 
 def test_a_learning_curve_has_a_line_for_each_framework(tmp_path):
