@@ -18,6 +18,7 @@ from rl_coach.architectures.update import LearningBatch, NetworkView, binary_cro
 from rl_coach.base_parameters import Frameworks, TaskParameters
 from rl_coach.coach import DONE, main
 from rl_coach.core_types import LAST_ACTION, EnvironmentSteps
+from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy import Policy
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
@@ -36,7 +37,7 @@ from tests.agents.dreamer_in_numpy import (
 )
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters, policies
-from tests.zoo.environments import Bandit, MaskedChain, Target
+from tests.zoo.environments import Bandit, MaskedChain, Recall, Target
 from tests.zoo.graphs import graph, schedule
 
 if FRAMEWORK is Frameworks.mxnet:
@@ -255,9 +256,11 @@ def test_an_update_refreshes_the_states_that_sequences_begin_with(trained):
         assert not kept[serial].any()
 
 
-@pytest.mark.parametrize("sequences", [1, 4])
-def test_a_users_batch_may_have_any_number_of_sequences(trained, sequences):
-    assert np.isfinite(trained.learn_from_batch(trained.memory.sample_states(sequences, 5))[0])
+def test_a_users_batch_may_have_any_number_of_sequences(tmp_path):
+    manager = graph(parameters.dreamer(), Bandit, tmp_path, schedule(1, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    agent = manager.get_agent()
+    assert np.isfinite(agent.learn_from_batch(agent.memory.sample_states(1, 5))[0])
 
 
 def test_the_first_steps_of_a_long_episode_do_not_wait_for_its_end(tmp_path):
@@ -303,6 +306,41 @@ def test_a_video_shows_what_the_model_imagines(trained):
         assert picture.dtype == np.uint8
         np.testing.assert_allclose(picture, expected - 0.5, atol=0.51)
     network.reset_internal_memory()
+
+
+class FirstLight(Recall):
+    """The reward after the third step depends on the first observation only. The observations between are equal."""
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        state = super().first_state()
+        self.length = 3
+        return state
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        return super().outcome(1)
+
+
+@pytest.mark.slow
+def test_the_model_remembers_an_observation_for_three_steps(tmp_path):
+    settings, size = parameters.dreamer(), world_model.ModelSize(deter=64, hidden=32, classes=4, units=32)
+    settings.algorithm.size, settings.algorithm.imagination_horizon = size, 1
+    settings.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+    settings.memory.max_size = (MemoryGranularity.Transitions, 5000)
+    main = settings.network_wrappers["main"]
+    main.middleware_parameters.sequence_length, main.batch_size, main.learning_rate = 8, 128, 1e-3
+    manager = graph(settings, FirstLight, tmp_path, schedule(3500, heatup=1000))
+    manager.heatup(EnvironmentSteps(1000))
+    manager.improve()
+    weights = weights_in_order(manager.get_agent().networks["main"], "weights")
+    model, rng = Model(size, weights, {"observation": (3,)}, 2), np.random.default_rng(1)
+    for light, reward in enumerate((-1.0, 1.0)):
+        deter, stoch, action = np.zeros((50, size.deter)), np.zeros((50, size.stoch)), np.zeros((50, 2))
+        for seen in (np.eye(3)[light], [0, 0, 0], [0, 0, 1], [0, 0, 0]):
+            embedding = model.encode({"observation": np.tile(seen, (50, 1))})
+            deter, posterior = model.posterior(deter, stoch, action, embedding)
+            stoch, action = model.drawn(posterior, rng.random((50, 32))), np.eye(2)[rng.integers(2, size=50)]
+        predicted = decoded(model.outcome(np.concatenate([deter, stoch], axis=1))[0])
+        assert np.median(predicted) == pytest.approx(reward, abs=0.2)
 
 
 LAMPS = """
