@@ -96,7 +96,7 @@ class DreamerV3AgentParameters(AgentParameters):
 
 
 class ModelReplay(MemoryBatches):
-    """Sequences of L + 1 states, which may cross the ends of episodes. An update refreshes the stored states.
+    """Sequences of L + 1 states, which cross the ends of short episodes. An update refreshes the stored states.
 
     :param agent: the agent, which draws the random numbers
     """

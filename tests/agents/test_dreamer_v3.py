@@ -181,12 +181,16 @@ class Lamps(Bandit):
 
 @pytest.fixture(scope="module", params=[Bandit, Target, Lamps])
 def trained(tmp_path_factory, request):
-    """An agent after some updates, so that no output layer is zero.
+    """An agent after some updates, so that no output layer is zero. Its sequences have 4 steps; or 7 steps with
+    ``Target``, whose episodes have 5.
 
     The outer bins are made unlikely. They are as large as 5e8, and the rounding errors of their probabilities would be
     larger than the results.
     """
-    manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(24, heatup=20))
+    settings, length = parameters.dreamer(), 7 if request.param is Target else 4
+    network = settings.network_wrappers["main"]
+    network.middleware_parameters.sequence_length, network.batch_size = length, 4 * length
+    manager = graph(settings, request.param, tmp_path_factory.mktemp("dreamer"), schedule(24, heatup=20))
     manager.heatup(EnvironmentSteps(20))
     manager.improve()
     main = manager.get_agent().networks["main"]
@@ -207,10 +211,11 @@ def models(agent: Any) -> list[Model]:
 
 
 def test_the_loss_is_the_papers(trained):
-    agent, length = trained, 4
-    batch = agent.batches.sample(1, 16)
+    agent, length = trained, length_of_sequences(trained)
+    batch = agent.batches.sample(1, 4 * length)
     columns = agent.update_loop.columns(batch)
-    assert 0 < (columns["weights"] > 0).mean() < 1  # at least one sequence crosses the end of an episode
+    crosses = columns["weights"].reshape(-1, length + 1)[:, :-1].min(axis=1) == 0
+    assert crosses.all() if length > 5 else not crosses.any()
     online, slow = models(agent)
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
     expected, low, high, _ = expected_loss(online, slow, columns, length, 3, before)
@@ -233,21 +238,26 @@ def test_the_loss_is_the_papers(trained):
     np.testing.assert_allclose(kept, [low, high], rtol=1e-3)
 
 
+def length_of_sequences(agent: Any) -> int:
+    return agent.ap.network_wrappers["main"].middleware_parameters.sequence_length
+
+
 def test_an_update_refreshes_the_states_that_sequences_begin_with(trained):
-    agent = trained
-    batch = agent.batches.sample(1, 16)
+    agent, length = trained, length_of_sequences(trained)
+    batch = agent.batches.sample(1, 4 * length)
     columns = agent.update_loop.columns(batch)
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
-    states = expected_loss(*models(agent), columns, 4, 3, before)[3]
+    states = expected_loss(*models(agent), columns, length, 3, before)[3]
     agent.update_loop.update(columns, batch)
-    serials, is_over = (one.reshape(-1, 5) for one in (batch.info("transition_serial"), batch.game_over_column))
+    rows = batch.info("transition_serial"), batch.game_over_column
+    serials, is_over = (one.reshape(-1, length + 1) for one in rows)
     expected = {}
     for sequence, ends, after_each in zip(serials, is_over, states):
-        for t in range(4):
+        for t in range(length):
             if not ends[t]:
                 expected[int(sequence[t]) + 1] = after_each[t]
     assert len(expected) > 4
-    after = agent.memory.sample_states(400, 4)
+    after = agent.memory.sample_states(400, 5)
     found = np.concatenate([after.info(f"recurrent_state_{name}") for name in ("deter", "stoch")], axis=1)
     kept = dict(zip(after.info("transition_serial").tolist(), found))
     for serial, state in expected.items():

@@ -290,28 +290,29 @@ def test_sequences_follow_each_other_with_their_burn_in():
         episodic(open_steps=4).sample_sequences(1, 3)
 
 
-def test_sequences_of_states_cross_the_ends_of_episodes():
-    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 3 steps (8 to 10), which have 5, 3 and 4 states. "3+" is the state
-    after step 3. A sequence begins with each step equally often, and the first episode follows the last one."""
-    batch = episodic([4, 2, 3], open_steps=3).sample_states(9000, 4)
+def test_sequences_of_states_cross_the_ends_of_short_episodes():
+    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 6 steps (8 to 13), which have 5, 3 and 7 states. "3+" is the state
+    after step 3. A sequence of 4 states that reaches over an end of its episode is moved: three of the six places of
+    the first episode become 0 1 2 3. The second episode is too short, and the third one follows it."""
+    batch = episodic([4, 2, 6], open_steps=3).sample_states(18000, 4)
     rows, is_transition = numbers(batch), batch.info("is_transition")
     names = np.array([f"{row}{'' if real else '+'}" for row, real in zip(rows, is_transition)]).reshape(-1, 4)
     found = collections.Counter(" ".join(sequence) for sequence in names)
-    sequences = (
-        "0 1 2 3", "1 2 3 3+", "2 3 3+ 5", "3 3+ 5 6", "5 6 6+ 8", "6 6+ 8 9", "8 9 10 10+", "9 10 10+ 0", "10 10+ 0 1"
-    )  # fmt: skip
-    assert found.keys() == {*sequences}
-    assert all(abs(count - 1000) < 5 * np.sqrt(1000) for count in found.values())
+    expected = {"0 1 2 3": 3, "1 2 3 3+": 3, "5 6 6+ 8": 4}
+    expected |= {"8 9 10 11": 3, "9 10 11 12": 1, "10 11 12 13": 1, "11 12 13 13+": 3}
+    assert found.keys() == expected.keys()
+    for sequence, count in expected.items():
+        assert abs(found[sequence] - 1000 * count) < 5 * np.sqrt(1000 * count)
     assert {*names.ravel()[batch.info("begins_episode")]} == {"0", "5", "8"}
     places = dict(zip(names.ravel(), batch.info("transition_serial").tolist()))
-    assert [places[name] for name in ("0", "3", "3+", "5", "6+", "10", "10+")] == [0, 3, 3, 4, 5, 8, 8]
+    assert [places[name] for name in ("0", "3", "3+", "5", "6+", "8", "13+")] == [0, 3, 3, 4, 5, 6, 11]
 
 
 def test_a_sequence_of_states_may_be_longer_than_the_memory():
-    memory = episodic([2])
-    batch = memory.sample_states(50, 7)
+    """The first of two episodes follows the second one."""
+    batch = episodic([2, 1]).sample_states(50, 7)
     rows = {tuple(row) for row in np.reshape(numbers(batch), (-1, 7)).tolist()}
-    assert rows == {(0, 1, 1, 0, 1, 1, 0), (1, 1, 0, 1, 1, 0, 1)}
+    assert rows == {(0, 1, 1, 3, 3, 0, 1), (3, 3, 0, 1, 1, 3, 3)}
     with pytest.raises(CoachError, match="cannot sample"):
         episodic(open_steps=4).sample_states(1, 3)
 

@@ -285,24 +285,33 @@ class EpisodicExperienceReplay(Memory):
         return self._store.batch(self._store.rows(positions.ravel()), info)
 
     def sample_states(self, count: int, length: int) -> Batch:
-        """Draw ``count`` sequences of ``length`` states from complete episodes. After the last state of an episode, a
-        sequence goes on with the first state of the next episode. The oldest episode follows the newest one.
+        """Draw ``count`` sequences of ``length`` states from complete episodes. If an episode has fewer states, a
+        sequence continues with the first state of the next episode. The oldest episode follows the newest one.
 
-        A sequence may begin at the state of each transition. All transitions are equally likely to be the first.
+        A sequence may begin at each state that leaves enough states of its episode. The first and the last states of
+        an episode are as likely as the others, or more likely. An episode of T transitions has T + 1 states, and the
+        last state is the next state of the last transition.
 
-        :return: ``count * length`` rows. An episode of T transitions has T + 1 states, and the last state is the next
-            state of the last transition. In the row of this state, ``info['is_transition']`` is False, and the other
-            values are those of the last transition. ``info['begins_episode']`` is True in the row of the first state of
-            an episode. ``info['transition_serial']`` is as in ``sample_sequences``
+        :param length: at least 2
+        :return: ``count * length`` rows. ``info['is_transition']`` is False in the row of an episode's last state. The
+            other values of this row belong to the last transition. ``info['begins_episode']`` is True in the row of
+            the first state of an episode. ``info['transition_serial']`` is as in ``sample_sequences``
         :raises CoachError: if no episode is complete
         """
-        firsts = uniform_rows(self.rng, self._num_sampled(), count)
-        lengths = self._sampled_lengths()
+        self._num_sampled()
+        lengths, transitions = self._sampled_lengths(), length - 1
+        # a sequence may reach over an end of its episode: it is moved until it fits
+        windows = lengths + transitions - 1
+        ends = np.cumsum(windows)
+        choice = uniform_rows(self.rng, int(ends[-1]), count)
+        episode = ends.searchsorted(choice, "right")
+        start = choice - (ends - windows)[episode] - (transitions - 1)
+        start = np.clip(start, 0, np.maximum(lengths[episode] - transitions, 0))
         ends = np.cumsum(lengths + 1)
-        firsts = firsts + np.cumsum(lengths).searchsorted(firsts, "right")  # each episode before has one state more
-        places = ((firsts[:, None] + np.arange(length)) % ends[-1]).ravel()
+        firsts = ends - lengths - 1
+        places = (((firsts[episode] + start)[:, None] + np.arange(length)) % ends[-1]).ravel()
         episode = ends.searchsorted(places, "right")
-        steps = places - (ends - lengths - 1)[episode]
+        steps = places - firsts[episode]
         is_transition = steps < lengths[episode]
         positions = self._starts()[episode] + steps - ~is_transition
         info = {"is_transition": is_transition, "begins_episode": steps == 0}
