@@ -101,7 +101,7 @@ class ModelReplay(MemoryBatches):
     :param agent: the agent, which draws the random numbers
     """
 
-    wants_values = True
+    gives_sequences = wants_values = True
 
     def __init__(self, agent: DreamerV3Agent):
         super().__init__(agent.memory)

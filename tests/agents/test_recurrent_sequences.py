@@ -394,6 +394,14 @@ def test_dqn_with_an_lstm_remembers_what_it_saw(agent, tmp_path):
     assert recalled(dqn_that_remembers(agent()), 3000, tmp_path) > 0.9
 
 
+def test_a_users_batch_may_have_any_number_of_sequences(tmp_path):
+    """A batch of single steps is padded to 32, 64, 128, ... rows. Sequences stay whole."""
+    manager = graph(recurrent_dqn(), Recall, tmp_path, schedule(1, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    agent = manager.get_agent()
+    assert np.isfinite(agent.learn_from_batch(agent.batches.sample(3, 8))[0])
+
+
 def test_several_updates_of_a_phase_are_one_call(tmp_path):
     """And one that is cut by the end of the run is the same compiled call."""
     parameters = recurrent_dqn()

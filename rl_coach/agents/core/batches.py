@@ -22,11 +22,13 @@ class BatchSource:
     reads them, for example from single steps to sequences.
 
     :ivar gives_many_at_once: True if the batches of several updates can be drawn before the first update
+    :ivar gives_sequences: True if the rows are whole sequences, so that a batch cannot be padded row by row
     :ivar wants_errors: True if the next batch depends on the errors of the networks, as with prioritized replay
     :ivar wants_values: True if the next batch depends on the values of the update rule
     """
 
     gives_many_at_once: bool = True
+    gives_sequences: bool = False
     wants_errors: bool = False
     wants_values: bool = False
 

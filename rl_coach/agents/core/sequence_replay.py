@@ -29,6 +29,8 @@ class SequenceReplay(BatchSource):
     :param parts: the names of the parts of the recurrent state
     """
 
+    gives_sequences = True
+
     def __init__(self, memory: Memory, parameters: MiddlewareParameters, parts: Iterable[str]):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
         self._memory, self._parts = memory, list(parts)

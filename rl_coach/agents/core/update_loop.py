@@ -344,9 +344,9 @@ class UpdateLoop:
         """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
         the gradients.
         """
-        # a source of sequences needs rows of whole sequences
-        given = columns if self._changes_columns else padded(columns)
-        self.latest = result = self.update(given, batch, is_counted=True)
+        if not self._batches.gives_sequences:
+            columns = padded(columns)
+        self.latest = result = self.update(columns, batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
