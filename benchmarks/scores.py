@@ -347,11 +347,10 @@ def main() -> None:
     if options.one:
         _train_and_add(presets[0], libraries[0], seeds[0], options)
         return
-    is_asked = {"coach": options.framework}
     known = {
         (one.preset, one.library, one.seed)
         for one in read(options.results)
-        if one.framework == is_asked.get(one.library, one.framework)
+        if one.library != "coach" or one.framework == options.framework
     }
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
     broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
