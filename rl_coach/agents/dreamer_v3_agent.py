@@ -114,7 +114,6 @@ class ModelReplay(MemoryBatches):
         is_transition = batch.info("is_transition")
         found = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
         found["weights"] = found["weights"] * is_transition
-        found["extra/begins"] = batch.info("begins_episode").astype(np.float32)
         for name in self._agent.spaces.state.sub_spaces:
             # the last state of an episode is only known as a next state
             found[f"states/{name}"] = states = np.array(columns[f"states/{name}"])

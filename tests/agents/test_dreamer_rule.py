@@ -105,8 +105,8 @@ def test_the_loss_is_the_papers_in_float64(action):
         Model(SIZE, [0.6 * rng.normal(size=shape) for shape in shapes(action)], observations, own) for _ in range(2)
     )
     rows = SEQUENCES * (LENGTH + 1)
-    weights, begins = np.ones((SEQUENCES, LENGTH + 1)), np.zeros((SEQUENCES, LENGTH + 1))
-    weights[1, 2], begins[1, 3] = 0.0, 1.0  # an episode ended after two steps, and the next one began
+    weights = np.ones((SEQUENCES, LENGTH + 1))
+    weights[1, 2] = 0.0  # an episode ended after two steps, and the next one began
     columns = {
         "states/observation": rng.normal(size=(rows, OBSERVATION)),
         "states/picture": rng.integers(256, size=(rows, *PICTURE)),
@@ -117,7 +117,6 @@ def test_the_loss_is_the_papers_in_float64(action):
         "rewards": 3 * rng.normal(size=rows),
         "discounts": np.where(rng.random(rows) < 0.2, 0.0, 0.997),
         "weights": weights.ravel(),
-        "extra/begins": begins.ravel(),
         "extra/posterior": rng.random((rows, 32)),
         "extra/imagined": rng.random((rows, HORIZON * (33 if is_discrete else 35))),
     }

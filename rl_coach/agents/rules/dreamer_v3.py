@@ -109,12 +109,12 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     percentiles of the returns.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. If row
-    t is the last state of an episode, it has the weight 0, and row t + 1 begins the next episode.
+    t is the last state of an episode, it has the weight 0, and row t + 1 begins the next episode with the row's stored
+    state.
 
     The values ``deter`` and ``stoch`` of the update are the states of the world model at the first L rows. ``extra``
-    has ``begins`` [B], 1 where the model starts from the row's stored state. It also has random numbers: ``posterior``
-    [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous actions with A elements, ``imagined`` is
-    [B, horizon * (32 + A)], and the last A of each step are standard normal.
+    has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous actions
+    with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -159,8 +159,8 @@ class _Losses:
         ops, batch = self._ops, self._batch
         deter, stoch, before = (self._by_step(batch.states[name]) for name in ("deter", "stoch", LAST_ACTION))
         stored = ops.concatenate([deter, stoch, ops.zeros_like(stoch)], axis=-1)
-        begins = self._by_step(batch.extra["begins"])[1:, :, None] > 0
-        begins = ops.concatenate([ops.ones_like(begins[:1]), begins], axis=0)
+        # a sequence begins with its first row, and an episode begins after a row that is no transition
+        begins = ops.concatenate([ops.ones_like(before[:1, :, :1]), 1.0 - self._is_transition[:, :, None]], axis=0) > 0
         actions = self._by_step(self._encoded(batch.actions))
         actions = ops.where(begins, before, ops.concatenate([before[:1], actions[:-1]], axis=0))
 
