@@ -58,6 +58,7 @@ class Architecture:
         self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
         self._version = -1  # lower than each version number of the state
+        # only values of the online network are kept for acting, so a target has to wait
         self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
         self.recurrent_state: dict[str, np.ndarray] = {}

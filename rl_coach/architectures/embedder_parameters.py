@@ -51,6 +51,7 @@ class InputEmbedderParameters(NetworkComponentParameters):
     flatten: bool = True
 
     def __post_init__(self) -> None:
+        # the base class is not a dataclass, so nothing else calls its constructor
         super().__init__(self.dense_layer)
         self.input_rescaling = dict(INPUT_RESCALING) if self.input_rescaling is None else self.input_rescaling
         self.input_offset = dict(INPUT_OFFSET) if self.input_offset is None else self.input_offset

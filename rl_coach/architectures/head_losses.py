@@ -14,6 +14,7 @@ def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_h
     """[B], the sum of the squared (or Huber) errors of each row's outputs.
 
     To leave an output out of the loss, give the output itself as its target."""
+    # critics first: the ``q`` of a TD3VHead is only the smallest of its critics
     predicted = next(outputs[name] for name in ("critics", "q", "v", "values") if name in outputs)
     predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
     errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
@@ -23,6 +24,7 @@ def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_h
 def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], -log pi(a|s) times the target; the target is the advantage [B] (Williams 1992)."""
     if "log_probabilities" in outputs:
+        # ``TargetLearning.columns`` makes float32 of all actions
         action = ops.cast(ops.reshape(action, (-1,)), "int32")
     return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
 

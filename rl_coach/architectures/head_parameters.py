@@ -41,6 +41,7 @@ class HeadParameters(NetworkComponentParameters):
     is_training: bool = False
 
     def __post_init__(self) -> None:
+        # the base class is not a dataclass, so nothing else calls its constructor
         super().__init__(self.dense_layer)
 
     @property

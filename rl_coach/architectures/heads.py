@@ -270,6 +270,7 @@ class TD3VHead(DDPGVHead):
         streams = features if isinstance(features, list) else [features]
         each = [super(TD3VHead, self).__call__(layers, one, inputs)["q"] for one in streams]
         critics = layers.ops.stack(each, -1)
+        # ``first`` is separate, so that the loss of TD3's policy does not compute the other critics
         return {"critics": critics, "q": layers.ops.min(critics, axis=-1), "first": each[0]}
 
 
@@ -384,6 +385,7 @@ class TeamHead(Head):
         """[B, N, A], the outputs for features [B * N, F]."""
         action: Any = self.spaces.action
         rows = layers.dense(features, action.most_choices, **initializers)
+        # with values of 0, players that have left do not change the sum of VDN and QMIX
         present = layers.ops.reshape(inputs["present"], (-1, self.num_actions, 1))
         return layers.ops.reshape(rows, (-1, self.num_actions, rows.shape[-1])) * present
 
@@ -449,6 +451,7 @@ class SACPolicyHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         mean, limit = layers.dense(features, self.num_actions), self.parameters.mean_limit
+        # the tanh of a very large mean is 1 for any noise of gSDE, so the agent would not explore
         mean = mean if limit is None else layers.ops.clip(mean, -limit, limit)
         if self.parameters.state_dependent_noise:
             first = self.parameters.initial_log_scale

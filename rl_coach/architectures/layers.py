@@ -75,6 +75,7 @@ class Conv2d(Layer):
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
+        # infinite, so that a network with convolutions gets several threads; see ``threads.largest_product``
         return math.inf, width
 
 
@@ -85,6 +86,7 @@ class SameConv2d(Conv2d):
         for axis in (1, 2):
             length = int(x.shape[axis])
             missing = max((-(-length // self.strides) - 1) * self.strides + self.kernel_size - length, 0)
+            # an odd zero comes last, as in TensorFlow
             x = with_zeros(layers.ops, x, axis, missing // 2, missing - missing // 2)
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
@@ -102,6 +104,7 @@ def of_shared(ops: Any, shared: Any, kernel: Any) -> Any:
 
 def with_zeros(ops: Any, images: Any, axis: int, before: int, after: int) -> Any:
     """[B, height, width, channels] with rows (axis 1) or columns (axis 2) of zeros before and after them."""
+    # not pad, which PyTorch's, MXNet's and ONNX's operations here lack
     zeros = ops.zeros_like(images[:, :1] if axis == 1 else images[:, :, :1])
     return ops.concatenate([zeros] * before + [images] + [zeros] * after, axis=axis)
 

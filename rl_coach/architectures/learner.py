@@ -269,6 +269,7 @@ def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, 
     """
     shares = [Fraction(1), *(share for share, _ in names.values.values())]
     numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
+    # fractions are exact, so a share that does not divide the batch is found
     size = Fraction(outputs.shape[1]) / numbers_of_row
     if any((size * share).denominator > 1 for share in shares):
         raise CoachError(

@@ -125,6 +125,7 @@ class LoopOfSeeds:
             answer = self._other.recv()
         except (EOFError, OSError) as error:
             raise _lost() from error
+        # the other process does not end if a checkpoint does not fit: the seed that restores it gets the error
         if isinstance(answer, ValueError):
             raise answer
         return answer

@@ -58,6 +58,8 @@ class FCMiddlewareParameters(MiddlewareParameters):
 
     constraints = {"num_streams": whole(1)}
 
+    # a factory: with a plain default, a field without an argument would not be an attribute of the object,
+    # and only attributes of the object can be set and shown
     parameterized_class_name: str = field(default_factory=lambda: "FCMiddleware", init=False)
     name: str = "middleware_fc_embedder"
     num_streams: int = 1

@@ -115,6 +115,7 @@ class TransformerMiddleware(Middleware):
 
     def read(self, layers: Layers, x: Any) -> Any:
         """Compute the features [B, width] from the tokens ``x`` [B, T, width] after all blocks."""
+        # a slice and no index, because the operations that record ONNX graphs support only slices here
         return layers.ops.squeeze(x[:, x.shape[1] - 1 :], axis=1)
 
     def _block(self, layers: Layers, x: Any) -> Any:

@@ -94,6 +94,7 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
     :param networks: the agent's networks by name, changed in place
     :param spaces: the agent's spaces
     """
+    # a mask limits the choice of actions, and is not embedded
     there = [name for name, space in spaces.state.sub_spaces.items() if not isinstance(space, ActionMaskSpace)]
     for network, parameters in networks.items():
         embedders = parameters.input_embedders_parameters

@@ -18,6 +18,7 @@ class NetworkSaver(Saver):
     :param groups: the groups of arrays to write, such as ``weights``
     """
 
+    # a checkpoint skips this saver, because the state of the graph contains the same weights
     is_in_state = True
 
     def __init__(self, path: str, state: NetworkState, groups: tuple[str, ...]):

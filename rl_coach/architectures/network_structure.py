@@ -124,6 +124,7 @@ class StructuredNetwork(NetworkFunction):
         self.public_outputs = [
             (index, name)
             for index, head in enumerate(self._heads)
+            # without duplicates: a DNDQHead outputs the embedding already
             for name in dict.fromkeys((*head.public, EMBEDDING))
             if name in outputs[index]
         ]

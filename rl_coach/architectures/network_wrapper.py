@@ -53,6 +53,8 @@ class NetworkWrapper:
         task = agent_parameters.task_parameters
         framework = task.framework_type if task else DEFAULT_FRAMEWORK
         wanted_threads = task.num_threads if task else None
+        # in this order: the number of threads depends on the embedders,
+        # and the framework reads this number when it computes for the first time
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         # importing and building take seconds each: the checks between them let Ctrl-C end the run

@@ -14,6 +14,7 @@ import numpy as np
 import onnxruntime
 
 OPSET = 18
+# each batch size has its own arrays, so their number needs a limit
 MAX_BOUND_BATCH_SIZES = 8
 
 

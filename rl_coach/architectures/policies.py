@@ -57,6 +57,7 @@ def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
     :param random: numbers from 0 to 1 [N, 1]; for continuous actions, standard normal numbers [N, A]"""
     if "mean" in policy:
         return policy["mean"] + policy["standard_deviation"] * random
+    # without the last sum: rounding may leave it below 1, and an action that does not exist would be drawn
     is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
     return ops.sum(ops.cast(is_above, "int32"), axis=-1)
 

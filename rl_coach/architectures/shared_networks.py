@@ -251,6 +251,7 @@ class SharedNetworks:
         parameters = self._parameters[name]
         weights = self._vectors[name, "weights"]
         if not clips_each_variable(parameters):
+            # the norm of all arrays is the norm of their vector, so it need not be split
             return clip(np, [vector], [weights], parameters)[0]
         gradients, variables = (self._split(name, "weights", one) for one in (vector, weights))
         clipped = clip(np, gradients, variables, parameters)
@@ -283,6 +284,7 @@ class SharedNetworks:
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1
         # float32: with float64 numbers, NumPy 2 would compute the whole update in float64
+        # slots of one worker need the bias corrections of its own number of updates; schedules count all updates
         return np.asarray(self._optimizers[name].scalars(own, shared - 1), np.float32)
 
 

@@ -59,6 +59,7 @@ class TargetLearning:
             return self._read(self.teacher.train(padded(columns)))
         # computed before the update, because losses and norms are reported without the scaler
         result = self._examine(columns)
+        # the loss is linear in the weights of the rows, so smaller weights divide the gradients
         self.teacher.train(padded({**columns, "weights": columns["weights"] / np.float32(scaler)}))
         return result
 

@@ -53,6 +53,7 @@ class TimeEmbedder(TokenEmbedder):
     def embed(self, layers: Layers, x: Any) -> Any:
         ops, count = layers.ops, self.parameters.max_timestep
         # a one-hot vector for each step, so that the dense layer looks up a row
+        # computed from distances, because the operations that record ONNX graphs have no one_hot
         distance = ops.abs(ops.minimum(x, float(count - 1)) - layers.constant(np.arange(count)))
         return super().embed(layers, ops.maximum(1.0 - distance, 0.0))
 

@@ -108,6 +108,7 @@ class NetworkView:
         """
         inputs = {**states, **recurrent}
         outputs, after, buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        # these running statistics come from the batch: with a gradient, a later loss would also train through it
         self.buffers = [self._ops.stop_gradient(buffer) for buffer in buffers]
         return outputs, after
 
@@ -268,6 +269,7 @@ def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
 
 def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
     """[N], the cross entropy of the probabilities sigmoid(logits) and the targets from 0 to 1."""
+    # not with the logarithm of the sigmoid, which is -inf for a very negative logit
     return ops.softplus(logits) - targets * logits
 
 

@@ -126,6 +126,7 @@ class DrawingPass(Pass):
         return super().noise_buffer(size)
 
     def random_stream(self) -> int:
+        # uint32 marks the state of a random generator: all other buffers are float32
         return self._add(np.array([self.rng.integers(2**31), 0], np.uint32))
 
     def _add(self, array: np.ndarray) -> int:
@@ -176,6 +177,7 @@ class ArrayLayers(Layers):
         run, ops = self.run, self.ops
         kernel = run.weight((x.shape[-1], 4 * cells), self.kernel())
         recurrent = run.weight((cells, 4 * cells), self.kernel())
+        # 1, as in Keras, so that one seed gives the same network
         bias = run.weight((4 * cells,), _OpenForgetGate(1.0))
         # one product for the inputs of all steps: only the recurrent part needs the result of the step before
         projected = ops.matmul(x, kernel) + bias

@@ -49,6 +49,7 @@ class ArrayNetwork(StructuredNetwork):
         values = [ops.convert_to_tensor(weight) for weight in weights]
 
         def layers_from(start: int) -> MakeLayers:
+            # no buffers are needed: ``_require_parts`` refuses networks that have buffers
             return partial(self.layers_class, Pass(ops, self.rng, values[start:], []))
 
         return NetworkParts(

@@ -23,6 +23,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     ops = OnnxOps()
     weights = [ops.input(f"weight_{i}", array.shape) for i, array in enumerate(network.initial_weights())]
     buffers: list = network.initial_buffers()
+    # the other buffers are states of random generators, which acting does not use
     positions = [position for position, array in enumerate(buffers) if array.dtype == np.float32]
     for i, position in enumerate(positions):
         buffers[position] = ops.input(f"buffer_{i}", buffers[position].shape)

@@ -58,11 +58,13 @@ class Pieces(Sequence):
     def arrays(self) -> list[Any]:
         """The arrays; each access returns the same objects."""
         places = self._places()
+        # cached: MXNet's autograd marks these objects, and the forward pass must use the marked ones
         return [self.ops.piece(v, start, stop, shape) for v in self.vectors for start, stop, shape in places]
 
     def numpy(self) -> list[np.ndarray]:
         """Copies of the arrays as NumPy arrays."""
         places = self._places()
+        # copied, because PyTorch's updates write to this memory
         values = [np.array(self.ops.convert_to_numpy(vector)) for vector in self.vectors]
         return [value[start:stop].reshape(shape) for value in values for start, stop, shape in places]
 

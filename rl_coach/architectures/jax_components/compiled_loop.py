@@ -158,6 +158,7 @@ class JaxCompiledLoop:
         for name, network in self._learner.networks.items():
             network.finish()
             network.variables = variables[name]  # the old arrays were donated and have no values any more
+            # a new version, so that the next prediction reads the new arrays
             network.version += 1
         return carry, played
 
@@ -174,6 +175,7 @@ class JaxCompiledLoop:
     @staticmethod
     def leaves(carry: Carry) -> list[np.ndarray]:
         """The arrays of a carry (the state of the loop), for a checkpoint."""
+        # a checkpoint contains the numbers of random keys, because NumPy has no dtype for keys
         return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:

@@ -51,6 +51,7 @@ class JaxCompiledSeeds:
     """
 
     def __init__(self, loop: JaxCompiledLoop, num_seeds: int):
+        # the devices divide the seeds, so all copies of one seed are on one device
         self._loop, self._num_seeds = loop.on_one_device(), num_seeds
         self.num_devices = math.gcd(num_seeds, len(jax.devices()))
         self._rows = DeviceMesh(self.num_devices).divided()
@@ -126,6 +127,7 @@ class JaxCompiledSeeds:
 
     def _set_carry(self, row: int, carry: Carry) -> None:
         if self._carries is None:
+            # the other seeds have no carry yet: copies of this one give their rows the right shapes
             self._carries = self._repeated(carry)
         self._carries = self._replaced(self._carries, row, carry)
 

@@ -50,6 +50,7 @@ class LoopedDense(keras.layers.Dense):
         is_large = len(inputs.shape) == 2 and isinstance(rows, int) and rows >= _LEAST_ROWS
         if not (is_large and _IS_IN_LOOP.get() and jax.default_backend() == "cpu"):
             return super().call(inputs, training=training)
+        # converted, because JAX's custom derivatives accept arrays only, and Keras' weights are objects
         outputs = _product(inputs, ops.convert_to_tensor(self.kernel)) + ops.convert_to_tensor(self.bias)
         return self.activation(outputs)
 
@@ -114,6 +115,7 @@ def _convolved(images: Any, kernel: Any, finished: Callable[[Any], Any]) -> Any:
     span, _, channels, filters = kernel.shape
     rows, columns = (length - span + 1 for length in images.shape[1:3])
     largest = max(1, _CELLS_AT_ONCE // (rows * columns))
+    # a divisor of the number of images, because JAX's map needs parts of equal size
     at_once = max(n for n in range(1, len(images) + 1) if len(images) % n == 0 and n <= largest)
 
     def one_part(some: Any) -> Any:

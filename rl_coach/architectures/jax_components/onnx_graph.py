@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 from rl_coach.utils import CoachError
 
 END = np.iinfo(np.int64).max  # ONNX limits this number to the length of the axis, also if the batch size is unknown
+# these operations matter for gradients and for XLA; they do not change the float32 numbers of a prediction
 IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
 NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {
@@ -77,6 +78,7 @@ class OnnxGraph:
                 nodes.append(node)
         constants = [numpy_helper.from_array(a, name) for name, a in self._constants.values() if name in needed]
         graph = helper.make_graph(nodes[::-1], "network", inputs, [info for info, _ in outputs], constants)
+        # the lowest version, because older releases of ONNX Runtime refuse models of a newer one
         ir_version = helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
 
@@ -125,6 +127,7 @@ class OnnxGraph:
         return Value(name, tuple(shape))
 
     def _constant(self, array: np.ndarray) -> Value:
+        # with type and shape, because the integer 0 and the float 0.0 have the same bytes
         key = (array.dtype.str, array.shape, array.tobytes())
         name, _ = self._constants.setdefault(key, (f"constant_{len(self._constants)}", array))
         return Value(name, array.shape)
@@ -175,6 +178,7 @@ class OnnxGraph:
         return self._elementwise("Pow", [values[0], self._float(equation.params["y"])])
 
     def _jax_log1p(self, equation: Any, values: list[Value]) -> Value:
+        # ONNX has neither log1p nor expm1
         return self._elementwise("Log", [self._elementwise("Add", [values[0], self._float(1)])])
 
     def _jax_expm1(self, equation: Any, values: list[Value]) -> Value:
@@ -278,6 +282,7 @@ class OnnxGraph:
 
     def _jax_argmax(self, equation: Any, values: list[Value]) -> Value:
         (axis,), shape = equation.params["axes"], equation.outvars[0].aval.shape
+        # cast, because ArgMax of ONNX always returns int64
         index = self._node("ArgMax", self._inputs(equation, values), shape, axis=axis, keepdims=0)
         dtype = helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["index_dtype"]))
         return self._node("Cast", [index.name], shape, to=dtype)
@@ -303,6 +308,7 @@ class OnnxGraph:
         # ONNX has the channels before height and width, the networks have them last
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
+        # ONNX wants the paddings before all axes first, then the paddings after them
         pads = [before for before, _ in p["padding"]] + [after for _, after in p["padding"]]
         result = self._node(
             "Conv", [x, kernel], (), strides=list(p["window_strides"]), pads=pads, dilations=list(p["rhs_dilation"]),

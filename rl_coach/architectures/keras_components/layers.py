@@ -197,6 +197,7 @@ class BatchRenormalization(keras.layers.Layer):
         self.offset = self.add_weight(size, Constant(0.0), name="offset")
         self.moving_mean = self.add_weight(size, Constant(0.0), trainable=False, name="moving_mean")
         self.moving_variance = self.add_weight(size, Constant(1.0), trainable=False, name="moving_variance")
+        # a weight, so that checkpoints contain the number of passes
         self.passes = self.add_weight((1,), Constant(0.0), trainable=False, name="passes")
 
     def call(self, x: Any, training: bool = False) -> Any:
@@ -224,6 +225,7 @@ class NoisyDense(keras.layers.Layer):
         self.units = units
         self.rng = rng
         self.draws_noise = False
+        # a seed from the run's generator: without it, Keras uses another seed in each run
         self.seed_generator = keras.random.SeedGenerator(int(rng.integers(2**31)))
 
     def build(self, input_shape: tuple) -> None:
@@ -257,6 +259,7 @@ class LSTMSequences(keras.layers.Layer):
         self.cells = cells
         # a fixed seed, although this generator is not used: Keras would choose a random seed
         self.cell = keras.layers.LSTMCell(cells, kernel_initializer=kernel, recurrent_initializer=recurrent, seed=0)
+        # not ops.scan: on TensorFlow, XLA cannot differentiate it, because it does not know the number of steps
         self.sequence = keras.layers.RNN(self.cell, return_sequences=True, return_state=True)
         self.single_step = False
 

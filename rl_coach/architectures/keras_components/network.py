@@ -78,6 +78,7 @@ class KerasNetwork(StructuredNetwork):
 
         def run(model: keras.Model, inputs: Any) -> Any:
             with keras.StatelessScope(state_mapping=list(zip(self._weights, weights))):
+                # no layer depends on ``training`` here: ``_require_parts`` refuses batch normalisation and dropout
                 return model(inputs)
 
         return NetworkParts(

@@ -135,6 +135,7 @@ def selu(x: Any) -> Any:
 def conv(inputs: Any, kernel: Any, strides: int) -> Any:
     """Convolve [B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
     size, filters = kernel.shape[:2], kernel.shape[3]
+    # MXNet has the channels before height and width, the networks have them last
     x, k = _np.transpose(inputs, (0, 3, 1, 2)), _np.transpose(kernel, (3, 2, 0, 1))
     y = _npx.convolution(x, k, kernel=size, stride=(strides, strides), num_filter=filters, no_bias=True)
     return _np.transpose(y, (0, 2, 3, 1))
@@ -170,4 +171,5 @@ def factorised_noise(state: numpy.ndarray, size: int) -> tuple[Any, numpy.ndarra
 
 def _generator(state: numpy.ndarray) -> tuple[numpy.random.Generator, numpy.ndarray]:
     seed, count = (int(number) for number in state)
+    # a new generator from two numbers, so that a checkpoint of these numbers repeats the noise
     return numpy.random.default_rng([seed, count]), numpy.array([seed, count + 1], numpy.uint32)

@@ -44,6 +44,7 @@ def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: st
     :raises CoachError: if an operation of the model cannot be converted
     """
     network = onnx.load_from_string(model).graph
+    # only this output, because the conversion may not support the operations of other outputs
     keep_outputs(network, [output])
     graph = tf.Graph()
     with graph.as_default():
@@ -107,6 +108,7 @@ def _convolution(attributes: dict[str, Any], images: Any, kernel: Any, bias: Any
     images = tf.transpose(images, (0, 2, 3, 1))
     if any((top, left, bottom, right)):
         images = tf.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    # a constant kernel is transposed now, so that predictions need not transpose it
     transpose = np.transpose if isinstance(kernel, np.ndarray) else tf.transpose
     found = tf.nn.conv2d(
         images,

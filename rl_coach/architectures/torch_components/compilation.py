@@ -114,6 +114,7 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
         return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
     torch.export.save(torch.export.export(graph, tuple(tensors)), program)
+    # Inductor's usual directory may not be writable; the finished step is stored by ``_keep``
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch}
     threads = str(torch.get_num_threads())
     code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written), threads], environment, errors)

@@ -87,6 +87,7 @@ class TorchLearner(ArrayLearner):
     def _moved(self, move: Move, stage: Stage, state: dict, gradients: dict, *others: Any) -> tuple[dict, dict, dict]:
         after, norms, signals = super()._moved(move, stage, state, gradients, *others)
         for name in gradients:
+            # a move returns separate arrays, but the state has all weights in one vector
             after[name]["weights"] = state[name]["weights"].replaced(after[name]["weights"])
         return after, norms, signals
 

@@ -38,6 +38,7 @@ def convert_to_numpy(x: Any) -> numpy.ndarray:
     return x.detach().numpy() if isinstance(x, torch.Tensor) else numpy.asarray(x)
 
 
+# rules also pass Python's numbers, which PyTorch's functions refuse
 def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def converted(x: Any, *arguments: Any, **named: Any) -> Any:
@@ -155,6 +156,7 @@ def one_hot(x: torch.Tensor, num_classes: int, axis: int = -1, dtype: str = "flo
     """A new last axis of size ``num_classes``: 1 at the index ``x``, 0 elsewhere. An index outside gives only zeros."""
     if axis != -1:
         raise NotImplementedError("one_hot supports only a new last axis: use axis=-1")
+    # not PyTorch's one_hot, which refuses an index outside
     return cast(x[..., None] == torch.arange(num_classes, dtype=x.dtype), dtype)
 
 
@@ -168,6 +170,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> torch.Tensor:
 
 def take_along_axis(x: torch.Tensor, indices: Any, axis: int = -1) -> torch.Tensor:
     """The elements of ``x`` at ``indices`` along an axis, as NumPy's ``take_along_axis``."""
+    # PyTorch refuses indices of 32 bits here
     return torch.take_along_dim(x, convert_to_tensor(indices).to(torch.int64), axis)
 
 
@@ -186,6 +189,7 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], variable
 
 def conv(inputs: torch.Tensor, kernel: torch.Tensor, strides: int) -> torch.Tensor:
     """Convolve [B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
+    # PyTorch has the channels before height and width, the networks have them last
     y = functional.conv2d(inputs.permute(0, 3, 1, 2), kernel.permute(3, 2, 0, 1), stride=strides)
     return y.permute(0, 2, 3, 1)
 
