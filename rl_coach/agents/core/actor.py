@@ -151,6 +151,7 @@ class Actor:
             reward=filtered.reward,
             next_state=filtered.next_state,
             game_over=filtered.game_over,
+            # a copy, because ``Experience.add`` adds entries that the environment must not see
             info=dict(filtered.info),
             terminated=filtered.terminated,
         )
@@ -248,6 +249,7 @@ class Actor:
             discounted_return = agent.experience.finish(episode)
             if discounted_return is not None:
                 agent.signals.discounted_return.add_sample(discounted_return)
+        # a run that only evaluates has no other episodes to count and to record
         if not agent.is_in_evaluation or agent.evaluates_only:
             agent.clock.episodes += 1
             agent.update_log()

@@ -114,6 +114,7 @@ class Actors:
 
         :param is_restored: True if the episodes come from a checkpoint
         """
+        # not turned into objects, because the given episodes replace them
         self._columns = None
         # in reverse order, so that the agent acts as the first actor at the end
         for index, episode in reversed(list(enumerate(episodes))):

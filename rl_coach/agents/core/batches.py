@@ -132,6 +132,7 @@ class StepsOfEpisodes(BatchSource):
 
     def _drawn(self, count: int) -> np.ndarray:
         """[count], the positions of the steps."""
+        # the memory's random stream, because checkpoints of the memory contain it
         return uniform_rows(self._memory.rng, self._memory.num_transitions_in_complete_episodes(), count)
 
 

@@ -28,6 +28,7 @@ def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
     :raises CoachError: if the environment lacks the observation of these goals
     """
     agent.environment_spaces = spaces
+    # without the pre-network filter: its statistics change, so batches are filtered only before an update
     agent.memory_spaces = filtered_spaces(spaces, agent.input_filter, NoInputFilter(), agent.output_filter)
     if agent.ap.algorithm.use_accumulated_reward_as_measurement:
         agent.memory_spaces.state = with_accumulated_reward_space(agent.memory_spaces.state)

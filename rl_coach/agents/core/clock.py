@@ -69,6 +69,7 @@ class TrainingClock:
         elif self.steps_at_once == 1:
             self.last_phase = self.steps
         else:
+            # not divided by 0: a period of 0 means that nothing is played
             phases, rest = divmod(self.steps - self.last_phase, max(1, period.num_steps))
             if phases > self.most_phases:
                 phases, rest = 1, 0  # the steps before training began cause a single phase

@@ -149,6 +149,7 @@ class PolicyInEpochs:
 
     def _outputs(self, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays, Arrays]:
         """The critic's values [B], the policy over the possible actions, and the recurrent state after the states."""
+        # as in acting, because the ordinary path gets these values from predictions
         (value, policy), after = networks["main"].step(states, recurrent)
         mask = None if self._mask_name is None else states[self._mask_name]
         return value["v"], masked(self._ops, policy, mask), after
@@ -233,6 +234,7 @@ class CompiledEpochs(CompiledPart):
         # Rounded up: the last minibatch of an epoch is padded, so no row is left out.
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch
+        # no rates, because targets move before the updates of a phase and not after each update
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
 
     def memory(self, example: PlayedStep) -> Any:

@@ -138,6 +138,7 @@ class CompiledReplay(CompiledPart):
         counts, moves, _, before, first = zip(*planned)
         counted = np.subtract(first, before)[:, None]
         numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # updates of the run, from 1
+        # at least 1, because bias corrections divide by 1 - beta^number
         taught = {name: np.maximum(numbers // period - counted // period, 1) for name, period in self._periods.items()}
         rows = self._learner.scalar_rows({}, self.updates_per_phase, before, taught=taught)
         masks = [numbers % period == 0 for period in self._periods.values()] + [np.array(moves)] * self._num_targets
@@ -157,6 +158,7 @@ class CompiledReplay(CompiledPart):
         by_updates = isinstance(self._targets_period, TrainingSteps)
         for k in range(count):
             clock.updates += 1
+            # with a period in environment steps, the ordinary loop checks the targets only after the last update
             moves[k] = (by_updates or k == count - 1) and clock.targets_due()
         return moves
 

@@ -214,6 +214,7 @@ class CuriousBatches(BatchSource):
             )
             for stage in stages
         ]
+        # the predictor learns last: rewards are its errors from before the update
         return self._source.stages((*curious, PREDICTOR_STAGE))
 
 

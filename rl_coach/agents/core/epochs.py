@@ -54,6 +54,7 @@ class EpochLearning(PhaseLearning):
 
     def is_due(self) -> bool:
         agent = self._agent
+        # the steps of several actors may be in the rollout and not in the memory
         return agent.clock.is_due(self._is_in_episode) and (agent.parallel is not None or agent.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
@@ -61,6 +62,7 @@ class EpochLearning(PhaseLearning):
         # columns hold no steps of episodes in progress
         for _ in () if parallel is None or parallel.are_in_columns else parallel:
             self._agent.cut_episode()
+        # filtered once, so that each step enters the filters' statistics once
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             # again for each training step, because the last one has changed values and probabilities

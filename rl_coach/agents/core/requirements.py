@@ -184,6 +184,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
     middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     for part in (parameters.algorithm, *middlewares, parameters.curiosity):
         trained_on = getattr(part, "frameworks", None)
+        # a process that only acts, such as a rollout worker, does not train the part
         if trained_on is not None and framework not in (*trained_on, Frameworks.acting):
             yield (
                 f"agent '{agent}': {type(part).__name__} learns only on {', '.join(one.value for one in trained_on)}, "

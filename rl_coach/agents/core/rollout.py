@@ -79,6 +79,7 @@ class Rollout:
             Batch.from_columns(
                 observations([step.state_columns for step in steps]),
                 rows([step.action_column for step in steps]),
+                # float32, as in a batch of single transitions, so that both ways give equal results
                 rows([step.reward_column for step in steps]).astype(np.float32, copy=False),
                 over.ravel()[order],
                 observations([step.next_state_columns for step in steps]),
