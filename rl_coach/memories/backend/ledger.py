@@ -155,4 +155,5 @@ class Outbox:
         # One number acknowledges all chunks before it, because the trainer accepts them only in order.
         while self._outstanding and self._outstanding[0].number <= last:
             self.acknowledged += self._outstanding.popleft().steps
+        # A late receipt may acknowledge chunks that wait to be sent again.
         self._unsent = min(self._unsent, len(self._outstanding))

@@ -132,6 +132,7 @@ class RedisPubSubBackend(MemoryBackend):
                 self._exchange(link)
                 time.sleep(_PAUSE)
             columns, number = self._memory.take()[0], link.outbox.next_number
+            # The second number, the oldest unacknowledged chunk, is replaced each time the chunk is sent.
             link.outbox.add(
                 EncodedChunk(Chunk(self.params.channel, link.sender, number, number, (0, 0), 0, rows, [], columns))
             )

@@ -26,9 +26,11 @@ def mistake(url: str) -> str | None:
         return f"allowed: {FORMS}"
     try:
         parts = urlsplit(url)
+        # Python checks the port only when it is read.
         _ = parts.port
     except ValueError:
         return f"allowed: {FORMS}; in a password, write special characters as codes, for example %40 for @"
+    # A '/', '?' or '#' in a password ends the host too early, and the '@' is then in a later part.
     if parts.fragment or "@" in parts.path + parts.query:
         return "in a password, write special characters as codes, for example %23 for # and %2F for /"
     if scheme == "unix":

@@ -150,8 +150,10 @@ class WorkerLink:
         if self._connection.times_connected != self._times_connected:
             self._times_connected = self._connection.times_connected
             self.outbox.send_again()
+        # No transaction: after an error all chunks are sent again, and the trainer finds duplicates by their numbers.
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=False)
         for fields in self.outbox.to_send():
+            # Without MAXLEN, which would drop unread chunks. The window of the outbox limits the stream.
             pipeline.xadd(keys.experience, fields)
         pipeline.get(keys.state)
         pipeline.hget(keys.taken, self.sender)
@@ -216,6 +218,7 @@ class TrainerLink:
         self._entries: deque[tuple[bytes, dict[bytes, bytes]]] = deque()
         self._receipts: list[tuple[bytes, str | None]] = []
         self._is_group_due = True
+        # The last trainer may have fetched chunks without a receipt. They are read first.
         self._reads_pending = True
         self._changed: dict[str, bytes] = {}
         self._has_asked = False
@@ -382,6 +385,7 @@ class TrainerLink:
     def _read(self, client: Any, position: str) -> Any:
         """Add a command that fetches entries to a pipeline. :param client: the pipeline"""
         keys = self._keys
+        # All trainers of a run have one consumer name, so a new trainer gets the pending entries of the last one.
         return client.xreadgroup(keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE)
 
     def _take_entries(self, position: str, answer: list) -> None:

@@ -98,6 +98,7 @@ class EncodedChunk:
         described, buffers = [], []
         rows = 0 if chunk.columns is None else chunk.columns.size
         for path, array, details in _flat(chunk.columns):
+            # Checked here too: a trainer refuses such a chunk without a receipt, and the worker would wait for ever.
             _require_column(path, array, rows)
             described.append([path, array.dtype.str, list(array.shape), *details])
             buffers.append(array.tobytes())
