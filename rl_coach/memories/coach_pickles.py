@@ -110,8 +110,11 @@ def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
         isinstance(shape, tuple) and all(type(one) is int and one >= 0 for one in shape),
         "a shape has other values than integers",
     )
+    # NumPy 1 has at most 32 dimensions.
     _require(len(shape) <= 32 and order in ("C", "F"), "an array has more than 32 dimensions or an unknown order")
+    # Python's integers do not overflow, so a huge shape cannot pass this check.
     _require(math.prod(shape) * dtype.value.itemsize == len(data), "the bytes of an array do not fit its shape")
+    # A copy, because the bytes of a pickle are read-only, and may be in the byte order of another machine.
     native = np.frombuffer(data, dtype.value).astype(dtype.value.newbyteorder("="))
     return native.reshape(shape, order=order)
 
@@ -170,6 +173,7 @@ _COACH_CLASSES = {
     ("rl_coach.core_types", "Episode"): _PickledEpisode,
     ("rl_coach.filters.observation.observation_stacking_filter", "LazyStack"): _PickledStack,
 }
+# INST, OBJ, EXT1 and others are left out, because they could name more functions and classes.
 _INSTRUCTIONS = """
     PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1
     LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE
@@ -273,6 +277,7 @@ def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
         _require(isinstance(content, (list, collections.deque)), f"it contains {_kind(content)}, not a list")
         return list(content)
     except CoachError:
+        # This is a ValueError too, but its message is already complete.
         raise
     except _DAMAGE as error:
         raise _not_a_buffer(file_path, error) from None

@@ -18,6 +18,7 @@ LARGE_OBSERVATION = 1024
 """Size in bytes from which on an observation is stored as a frame. A frame is stored only once, although it is the next
 state of one step and the state of the following step."""
 
+# Each remembered frame stays in memory, so their number is limited by their size.
 _REMEMBERED_BYTES = 4 << 20
 _NUMERIC_KINDS = "biufc"
 
@@ -76,6 +77,7 @@ class ArrayColumn:
         self.values = values
         self.dtype = values.dtype
         self.shape = values.shape[1:]
+        # Types of numbers that fit the dtype: ``put`` need not check them again.
         self._scalar_types: set[type] = set()
 
     def is_for(self, example: Any, capacity: int) -> bool:
@@ -202,7 +204,9 @@ def restored_column(plain: Any) -> np.ndarray:
     """Restore the values of a column from the plain data of ``plain_column``."""
     if isinstance(plain, np.ndarray):
         return plain
+    # A list of texts is format 1, in files of older versions.
     objects = plain_data.restore(plain) if isinstance(plain, dict) else list(map(_object_of_format_1, plain))
+    # Filled afterwards, because np.array would join objects of equal shapes to one array.
     values = np.empty(len(objects), dtype=object)
     values[:] = objects
     return values
@@ -303,6 +307,7 @@ class VectorObservations:
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return copies of the observations before and after the step, each [B, ...]."""
+        # Not ``self.states.take``, because a sample should call few functions.
         return self.states.values.take(rows, 0), self.next_states.values.take(rows, 0)
 
     def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -413,6 +418,7 @@ class OneHotObservations(VectorObservations):
     def fit(example: np.ndarray) -> bool:
         """True for a float32 vector of zeros and few ones, if the positions of the ones need much less memory."""
         count = np.count_nonzero(example) if example.ndim == 1 and example.dtype == np.float32 else 0
+        # A position has 4 bytes, as each number of the vector: the positions need at most 1/64 of the memory.
         return bool(0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count)
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
@@ -429,6 +435,7 @@ class OneHotObservations(VectorObservations):
         if "ones" in state:
             self.states.values[rows], self.next_states.values[rows] = state["ones"] + 1, state["next_ones"] + 1
         elif "frames" in state:
+            # Written by older versions, and by ``get_state`` for a column of whole vectors.
             before, after = state["indices"].T
             self.put_many(rows, serials, state["frames"][before], state["frames"][after])
         else:
@@ -464,6 +471,7 @@ class FrameObservations:
         self._most_known = int(np.clip(_REMEMBERED_BYTES // max(1, frames[0].nbytes), 64, 1024))
 
     def _ring_size(self, capacity: int) -> int:
+        # An episode of T steps has T + 1 frames, so 2 % more are enough for episodes of 50 steps.
         return capacity + capacity // 50 + 64 + 2 * self.depth
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
@@ -515,6 +523,7 @@ class FrameObservations:
 
     def _next_state_frame(self, image: np.ndarray, serial: int) -> int:
         number = self._add(image, serial)
+        # Removed first, so that this frame becomes the newest entry of the dict: the first entry is forgotten first.
         self._known.pop(id(image), None)
         self._remember(image)
         return number
@@ -552,6 +561,7 @@ class FrameObservations:
         return (self.next_frame + np.arange(count)) % self.size
 
     def _are_used(self, count: int) -> bool:
+        # Slots that were never written are free.
         first = max(self.next_frame, self.size)
         slots = np.arange(first, self.next_frame + count) % self.size
         if not self.owner.length or not len(slots):
@@ -576,6 +586,7 @@ class FrameObservations:
         frames, indices = self._shared_frames(states, next_states)
         used, positions = np.unique(indices, return_inverse=True)
         slots = self._free_slots(len(used))
+        # Usually all frames of a chunk are used; then no copy is needed to select them.
         self._write_frames(slots, frames if len(used) == len(frames) else frames[used])
         self.next_frame += len(used)
         self.indices[rows] = slots[positions.reshape(indices.shape)]
@@ -684,6 +695,7 @@ class FrameObservations:
         return stacks
 
     def _shifted(self, states: np.ndarray, newest: np.ndarray, word: np.dtype) -> np.ndarray:
+        # In little-endian order the oldest value has the lowest bits, so a shift to the right removes it.
         shifted = np.right_shift(states.view(word), 8 * self.frame_dtype.itemsize)
         next_states = shifted.view(self.frame_dtype)
         next_states[..., -1] = self.frames.take(newest, 0)
@@ -722,6 +734,7 @@ class FrameObservations:
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
+        # The newest first, because the search continues backwards in the ring.
         for frame in reversed(frames):
             # Only the newest frames can belong to the next observation; searching the whole ring would be slow.
             if id(frame) in self._known:
@@ -745,6 +758,7 @@ class FrameObservations:
         in them.
         """
         newest = self.next_frame - 1
+        # 64 bits, because the numbers of frames exceed 32 bits in a long run.
         serials = newest - (newest - self.indices[rows].astype(np.int64)) % self.size
         oldest = int(serials.min()) if len(serials) else self.next_frame
         return {
@@ -772,6 +786,7 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
         first = [example.frames[index] for index in example.indices[0]]
         example = first[0] if example.axis is None else _Stack(first, example.axis)
     elif hasattr(example, "history") and not _is_plain_stack(example):
+        # A user's stack may compute more than a stack from its frames, so the frames alone could not replace it.
         example = np.asarray(example)
     is_stack = hasattr(example, "history")
     array = None if is_stack else as_numeric_array(example)

@@ -22,6 +22,8 @@ _PROBABILITIES = "all_action_probabilities"
 _FEATURE, _NEXT = "state_feature_", "next_"
 _SINGLE = ("episode_id", "action", "reward", "terminated", "truncated", "is_raw", "transition_number", _PROBABILITIES)
 _NOT_READ = ("episode_name",)  # part of Coach's layout, but only for human readers
+# names that other programs give to the ends of episodes: if such a column was ignored, episodes
+# that were cut off would count as terminated
 _ENDS = re.compile(
     r"(.*[^a-z]|is)?(done|termin(al|ate|ated|ation)|truncat(e|ed|ion)|time_?(out|limit)|game_?over)s?([^a-z](flag|mask))?"
     r"|((is|episode|step|trajectory)_?)*(ends?|ended|last)",
@@ -88,6 +90,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     state = states(layout.states)
     after = states(layout.next_states) if layout.has_next else None
     kept, following = order[ends.is_step], np.append(order[1:], order[-1:])[ends.is_step]
+    # the state itself replaces a missing next state; a terminated step does not use it
     following = np.where(ends.has_no_next[ends.is_step], kept, following)
     actions = [numbers[name] for name in layout.actions]
     columns = Batch.from_columns(
@@ -108,10 +111,12 @@ def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
     if content.startswith(_OTHER_ENCODINGS):
         raise CoachError(f"'{path}' has the encoding UTF-16 or UTF-32: save it as UTF-8")
     try:
+        # spreadsheet programs write a byte order mark before UTF-8
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise CoachError(f"'{path}', line {line}, is not in the encoding UTF-8: save the file as UTF-8") from None
+    # strict: otherwise an unclosed quote would make one cell of all following rows
     reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -239,6 +244,7 @@ class _Table:
         try:
             column = np.asarray(cells, dtype=np.float64)
         except ValueError:
+            # NumPy's error does not say which cell is wrong
             column = np.asarray([_number(cell) for cell in cells])
         wrong = np.flatnonzero(~np.isfinite(column))
         if len(wrong):
@@ -285,6 +291,7 @@ def _number(cell: str) -> float:
 
 def _whole_if_possible(actions: np.ndarray) -> np.ndarray:
     """Convert actions to integers if all are whole numbers. Otherwise return them unchanged."""
+    # from 2^53 on, float64 does not represent all integers
     is_whole = np.all(np.floor(actions) == actions) and np.all(np.abs(actions) < 2**53)
     return actions.astype(np.int64) if is_whole else actions
 
@@ -304,6 +311,7 @@ def _by_episode(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """
     numbers: dict[str, int] = {}
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
+    # stable, so that the rows of an episode keep their order
     return np.argsort(episode, kind="stable"), np.bincount(episode)
 
 
@@ -393,6 +401,7 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
     if lost := [name for name in columns.state_columns if name not in readable]:
         raise CoachError(f"'{path}': a CSV file cannot contain an observation with the name {lost[0]!r}: rename it")
     try:
+        # 'x' never overwrites a file, not even one that appeared after ``require_new``
         with open(path, "x", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(parts)

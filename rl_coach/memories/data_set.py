@@ -48,6 +48,7 @@ class DataSet:
     def summary(self) -> dict[str, str]:
         """A summary for printing: texts about sizes, ranges and origin of the values, by name."""
         columns, ends = self.columns, np.cumsum(self.episode_lengths)
+        # float64, because a sum in float32 loses digits in long episodes
         returns = np.add.reduceat(columns.reward_column.astype(np.float64), ends - self.episode_lengths)
         terminated = int(columns.terminated_column[ends - 1].sum())
         how_ended = f"{terminated:,} terminated and {len(ends) - terminated:,} were cut off"

@@ -135,6 +135,7 @@ def _read_pickle(path: str) -> DataSet:
     if not any(episodes):
         raise CoachError(f"'{path}' has no steps")
     try:
+        # not raw, because Coach 1 stored transitions after the agent's filters
         return DataSet.of_episodes([episode for episode in episodes if episode], False)
     except (*DAMAGE, MemoryError) as error:
         raise CoachError(f"'{path}' has steps of different forms: {type(error).__name__} {error}") from None
@@ -148,6 +149,7 @@ def _read_memory(path: str) -> DataSet:
     if columns.n_step_column is not None:
         raise CoachError(f"'{path}' has rewards that are sums over several steps: record the steps with n_step = 1")
     if lengths is None:
+        # the last row is an end too: the agent may have saved its memory within an episode
         ends = np.flatnonzero(np.append(columns.game_over_column[:-1], True)) + 1
         lengths = np.diff(ends, prepend=0)
     if not len(lengths):

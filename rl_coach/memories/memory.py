@@ -164,6 +164,7 @@ class Memory:
         self._store_one_by_one(chunk, episode_lengths)
 
     def _store_one_by_one(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
+        # Objects from a store share the arrays of common frames, as the transitions of an agent do.
         staged = TransitionStore(capacity=None)
         staged.extend(chunk)
         transitions = staged.transitions()
@@ -320,6 +321,7 @@ class Memory:
         """
         store = self._store
         if self._own_transitions is not None:
+            # Checkpoints contain columns, because they contain no pickled objects.
             store = TransitionStore(capacity=None)
             for transition in self._own_transitions:
                 store.append(transition)
@@ -332,6 +334,7 @@ class Memory:
         else:
             saved = TransitionStore(capacity=None)
             saved.set_state(state["store"])
+            # In place, because the subclass may have other references to its list.
             self._own_transitions.clear()
             self._own_transitions.extend(saved.transitions())
         self.rng.bit_generator.state = state["rng"]

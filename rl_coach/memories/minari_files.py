@@ -103,6 +103,7 @@ def _columns(episode: Any, states: list[dict[str, np.ndarray]], actions: np.ndar
     stacked = {name: np.stack([np.asarray(state[name]) for state in states]) for name in states[0]}
     info = episode.infos or {}
     terminated = np.asarray(episode.terminations, bool)
+    # Minari stores one more info than steps, as with observations; the surplus row is cut off below.
     probabilities = info.get(_PROBABILITIES)
     return Batch.from_columns(
         {name: column[:-1] for name, column in stacked.items()},
@@ -239,6 +240,7 @@ def _action_space(columns: Batch, space: ActionSpace | None) -> gym.Space:
         known = space.num_actions if isinstance(space, DiscreteActionSpace) else 0
         mask = columns.state_columns.get(ACTION_MASK)
         masked = 0 if mask is None else mask.shape[1]
+        # The recorded steps may not contain each action.
         return gym.spaces.Discrete(max(known, masked, int(actions.max()) + 1))
     if isinstance(space, MultiDiscreteActionSpace):
         return gym.spaces.MultiDiscrete(space.counts)

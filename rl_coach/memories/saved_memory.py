@@ -34,6 +34,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
         # read one row now, so that columns that do not fit together cause an error here and not later
         store.batch_at(np.arange(min(store.length, 1)))
     except CoachError:
+        # this is a ValueError too, but its message is already complete
         raise
     except (*DAMAGE, MemoryError) as error:
         raise CoachError(f"'{path}' is not {_KIND}, or it is damaged: {type(error).__name__} {error}") from None
@@ -132,6 +133,7 @@ def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]
     elif any(part.min() < 0 or part.max() >= length for part in places):
         yield f"the observation '{name}' has ones beyond its {length} numbers"
     else:
+        # a small file could name a huge length, and the restored vectors would fill the machine's memory
         check_size((length,))
 
 

@@ -30,6 +30,7 @@ class InfoColumn:
     """
 
     def __init__(self, name: str, capacity: int, example: Any):
+        # An environment may change the type and the shape of an info from step to step.
         self.column = ArrayColumn(f"info['{name}']", capacity, example, may_vary=True)
         self.present: np.ndarray | None = None
         self.default: Any = None
@@ -98,6 +99,7 @@ class TransitionStore:
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
         self.returns: np.ndarray | None = None  # None as long as no return is known
+        # A separate column, because a known return may be NaN. The update that learns from it then reports the error.
         self._has_return = np.zeros(0, dtype=bool)  # True for rows with a known return
         self._forgotten_returns = np.zeros(0)
         self._forgotten_info: dict[str, InfoColumn] = {}
@@ -133,6 +135,7 @@ class TransitionStore:
     def rows(self, positions: Any) -> Any:
         """Convert positions (an int or an array) to rows."""
         head = self.first_serial % self.capacity
+        # Positions are rows until the first transition is removed; then each sample saves two operations.
         return (positions + head) % self.capacity if head else positions
 
     def all_rows(self) -> np.ndarray:
@@ -206,6 +209,7 @@ class TransitionStore:
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
         if self.grows and self.length + count > self.capacity:
+            # At least doubled, so that a growing store copies each row only a few times.
             self._grow(max(2 * self.capacity, self.length + count))
         while (excess := self.length + count - self.capacity) > 0:
             self.drop_oldest(excess)
@@ -264,6 +268,7 @@ class TransitionStore:
         if not values.ndim or len(values) != self.length or not self.length:
             found = len(values) if values.ndim else "no"
             raise CoachError(f"annotation '{name}' has {found} values, but the memory has {self.length} transitions")
+        # Checkpoints can store Python's texts, but not NumPy's.
         if values.dtype.kind in "US":
             values = values.astype(object)
         if default is not None:
@@ -297,6 +302,7 @@ class TransitionStore:
             self.returns = self._forgotten_returns
             if len(self.returns) != self.capacity:
                 self.returns, self._has_return = np.zeros(self.capacity), np.zeros(self.capacity, dtype=bool)
+            # An array from before ``clear`` still has old returns.
             self.returns[self.all_rows()], self._has_return[self.all_rows()] = np.nan, False
         are_known: Any = values is not None
         if isinstance(values, np.ma.MaskedArray):
@@ -363,6 +369,7 @@ class TransitionStore:
         entry of an info column (``numpy.ma``) means that this transition does not have the key.
         """
         if not self.grows and len(chunk) > self.capacity:
+            # The last rows of the chunk would overwrite the others.
             chunk = chunk[len(chunk) - self.capacity :]
         if len(chunk) == 0:
             return
@@ -482,6 +489,7 @@ class TransitionStore:
         rows = self.rows(positions)
         transitions = self.batch_at(positions).transitions
         for row, transition in zip(rows.tolist(), transitions):
+            # The column has float64, and the rewards of a batch are float32.
             transition.reward = self.rewards.values[row]
             absent = [name for name, column in self.info.items() if not column.has(row)]
             for name in absent:
@@ -591,6 +599,7 @@ class TransitionStore:
     def _set_info_state(self, name: str, rows: np.ndarray, state: dict[str, Any]) -> None:
         values = restored_column(state["values"])
         column = self.info[name] = InfoColumn(name, self.capacity, values[0])
+        # The first value may be a number although later values are objects.
         if values.dtype == object:
             column.column.become_objects()
         column.column.put_many(rows, values)
@@ -613,6 +622,7 @@ def _check_rows(chunk: Batch) -> None:
         "n_steps": chunk.n_step_column,
     }
     for name, column in columns.items():
+        # ``FrameStacks`` have a row for each transition only in ``indices``.
         if column is not None and (not np.ndim(getattr(column, "indices", column)) or len(column) != len(chunk)):
             rows = len(column) if np.ndim(getattr(column, "indices", column)) else "no"
             raise CoachError(f"the chunk's '{name}' has {rows} rows, but there are {len(chunk)} rewards")

@@ -163,6 +163,7 @@ class EpisodicExperienceReplay(Memory):
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         start = 0
         for end in episode_ends(chunk, episode_lengths).tolist():
+            # one episode at a time: a full memory can only remove whole episodes if they are complete
             self._store.extend(chunk[start:end])
             self.close_last_episode()
             self._enforce_max_episodes()
@@ -208,6 +209,7 @@ class EpisodicExperienceReplay(Memory):
         if self._store.n_steps is not None or not self._lengths or self._store.rewards.values.ndim > 1:
             return
         starts = self._starts()
+        # forgotten first, because ``_set_returns`` does not change known returns
         self._store.put_returns(self._store.rows(np.arange(starts[0], starts[-1])), None)
         for start, end in itertools.pairwise(starts):
             self._set_returns(np.arange(start, end), discount, n_step, self.bootstrap_total_return_from_old_policy)
@@ -221,6 +223,7 @@ class EpisodicExperienceReplay(Memory):
     def _drop_first_episode(self) -> None:
         length = self._lengths.popleft()
         self._num_complete -= length
+        # training episodes are the oldest, so the removed episode was one of them
         if self._num_training is not None:
             self._num_training = max(0, self._num_training - length)
             self.last_training_set_episode_id = max(-1, (self.last_training_set_episode_id or 0) - 1)
@@ -378,6 +381,7 @@ class EpisodicExperienceReplay(Memory):
 
     def _split_training_and_evaluation_sets(self) -> None:
         if self.last_training_set_episode_id is None and self._lengths:
+            # at most the last transition, because no episode contains a later position
             last = min(round(self.train_to_eval_ratio * self._num_complete), self._num_complete - 1)
             self.last_training_set_episode_id = int(self._starts().searchsorted(last, "right")) - 1
             self._keep_evaluation_set_back()
@@ -572,4 +576,5 @@ class EpisodicExperienceReplay(Memory):
         self._lengths = collections.deque(np.asarray(state["episode_lengths"]).tolist())
         self._num_complete = sum(self._lengths)
         self.last_training_set_episode_id = state["last_training_set_episode_id"]
+        # the number of training transitions is not saved, because it follows from the episode's index
         self._keep_evaluation_set_back()

@@ -107,6 +107,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         :raises CoachError: if a state has no ``desired_goal``, if this goal has another shape than the goals that
             states reach, or if the copies do not fit into the memory
         """
+        # All checks come first, so that an episode is stored completely or not at all.
         for transition in episode.transitions:
             self._check_goal(transition.state or {}, transition.next_state or {})
         copied = self._copied(len(episode))
@@ -173,6 +174,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         store.observations[_GOAL].replace(rows, goals)
         store.rewards.put_many(rows, rewards)
         store.game_overs[rows] = store.terminateds[rows] = are_reached
+        # The return of the original does not hold for another goal.
         store.put_returns(rows, None)
 
     def _sample_goal(self, episode_transitions: list[Transition], transition_index: int) -> np.ndarray:

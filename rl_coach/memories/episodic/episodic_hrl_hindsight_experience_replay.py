@@ -59,6 +59,7 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
     def _penalized(transition: Transition) -> Transition:
         changed = copy.copy(transition)
         changed.reward, changed.game_over, changed.terminated = transition.info[PENALTY], True, True
+        # The episode's return does not contain the penalty.
         changed._n_step_discounted_rewards = None
         return changed
 

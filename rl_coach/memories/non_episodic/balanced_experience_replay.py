@@ -36,6 +36,7 @@ class _SerialQueue:
     """A queue of serial numbers (first in, first out) with access by position."""
 
     def __init__(self) -> None:
+        # Serial numbers never change. Positions change when the oldest transition is removed.
         self._serials = np.empty(64, dtype=np.int64)
         self._start = 0
         self._end = 0
@@ -120,10 +121,12 @@ class BalancedExperienceReplay(ExperienceReplay):
         store = self._store
         first_new = store.first_serial + store.length
         super()._extend(chunk, episode_lengths)
+        # If the chunk is large, the memory may have removed its first transitions already.
         self._queue_from(max(first_new, store.first_serial))
 
     def _classes(self) -> np.ndarray:
         column = self._store.observations[self.state_key_with_the_class_index]
+        # A class is a single number, which is too small to be stored as a frame.
         assert not isinstance(column, FrameObservations)
         return column.states.values
 
@@ -171,6 +174,7 @@ class BalancedExperienceReplay(ExperienceReplay):
 
     def _remove(self, position: int) -> None:
         super()._remove(position)
+        # Later transitions have other serial numbers after a removal.
         self._rebuild_queues()
 
     def clean(self, lock: bool = True) -> None:

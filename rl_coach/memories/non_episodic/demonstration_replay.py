@@ -92,6 +92,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         super().__init__(max_size, alpha, ConstantSchedule(0.6) if beta is None else beta, epsilon)
         self._demonstration_epsilon = demonstration_epsilon
         self._n_step = n_step
+        # empty; 1 is the smallest size of a memory
         self._kept = self._replay_for(1)
 
     def _replay_for(self, capacity: int) -> PrioritizedExperienceReplay:
@@ -134,7 +135,9 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         kept, own = self._kept._sums.total_value(), self._sums.total_value()
         # the numbers are sorted in ascending order
         points = (self.rng.random(size) + np.arange(size)) / size * (kept + own)
+        # without own transitions, rounding must not lead to one
         split = int(np.searchsorted(points, kept)) if own else size
+        # of both parts, so that the largest weight in the whole memory is 1
         smallest = min(self._kept._minimum.value(), self._minimum.value())
         parts: list[Batch] = []
         of_kept, of_own = points[:split] / (kept or 1), (points[split:] - kept) / (own or 1)

@@ -190,6 +190,7 @@ class AnnoyDictionary:
         row_of: dict[bytes, int] = {}
         for key, value, one, row in zip(keys, values, data, known.tolist()):
             if row < 0:
+                # the index does not contain the keys of this call before its end
                 row = row_of.get(key.tobytes(), -1)
             if row >= 0:
                 self.values[row] += self.new_value_shift_coefficient * (value - self.values[row])

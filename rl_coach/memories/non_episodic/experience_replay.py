@@ -67,6 +67,7 @@ class ExperienceReplay(Memory):
 
     def store(self, transition: Transition, lock: bool = True) -> None:
         """Store one transition. If the memory is full, the oldest transition is removed."""
+        # checked here, because a call would cost time in each step
         if self.frozen:
             self.assert_not_frozen()
         if self.memory_backend is not None:

@@ -367,6 +367,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         try:
             rows, values = self._draw_by_priority(size)
         except CoachError:
+            # This is a ValueError too, but its message is already complete.
             raise
         except ValueError:
             raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
@@ -376,6 +377,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         return self._store.batch(rows, {"idx": rows, "weight": weights.astype(np.float32)})
 
     def _draw_by_priority(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        # Kept, because nearly all samples have the same size.
         if len(self._segments) != size:
             self._segments = np.arange(size)
         rows, values = self._sums.sample((self.rng.random(size) + self._segments) / size)
@@ -403,6 +405,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         return kept
 
     def _remove(self, position: int) -> None:
+        # Read before the removal, which moves the rows.
         rows = self._store.all_rows()
         values = np.delete(self._sums.values[rows], position)
         super()._remove(position)
