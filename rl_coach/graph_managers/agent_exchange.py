@@ -218,6 +218,7 @@ class AgentExchange:
         except (CoachError, MemoryError) as error:
             reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({reason_of(error)[:120]})"
             link.ledger.refused[reason] += 1
+            # without a receipt, the worker would wait for this chunk forever
             link.acknowledge(entry, chunk, is_stored=False)
             self._num_unfit += 1
             if self._num_unfit >= _MOST_UNFIT and not link.ledger.stored:

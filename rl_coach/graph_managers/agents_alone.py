@@ -53,6 +53,7 @@ def restore_agent(path: str, agent: Any, framework: str) -> str:
         raise CoachError(f"the checkpoint '{path}' belongs to a whole graph, not to one agent")
     unmet = unmet_by(manifest, None, {"framework": framework, **agent.fits()})
     refuse(f"the checkpoint '{path}' {line}" for line in unmet)
+    # set_state may fail halfway, when parts of the agent have changed already
     before = agent.get_state()
     try:
         agent.set_state(state["agent"])

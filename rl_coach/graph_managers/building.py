@@ -117,6 +117,7 @@ def _make_environment(path: str, settings: dict[str, Any]) -> Any:
     level = settings["level"]
     try:
         return short_dynamic_import(path)(**settings)
+    # the message of a CoachError is complete: do not wrap it in the general message below
     except CoachError:
         raise
     except TrainingError as error:

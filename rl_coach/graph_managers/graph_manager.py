@@ -571,6 +571,7 @@ class GraphManager(CoachNames, Constrained):
         end = counts[unit] + steps.num_steps
         last = self.improvement.end or unit(end)
         last_unit, last_end = type(last), last.num_steps
+        # read once, because each step of the loop uses them
         saves, signals, callbacks = self.checkpoints.schedule.is_regular, self.stop_signals, self._run_callbacks
         ends = [unit(end), last]
         self._bound_steps(ends, until_checkpoint=True)
@@ -1001,6 +1002,7 @@ class GraphManager(CoachNames, Constrained):
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)
+        # set_state may fail halfway, when parts of the graph have changed already
         before = self.get_state()
         try:
             self.set_state(state, continue_run)

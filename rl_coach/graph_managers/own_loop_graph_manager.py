@@ -49,6 +49,7 @@ class OwnLoopGraphManager(BasicRLGraphManager):
         if self.phase is RunPhase.HEATUP and self._heatup_left() <= 0 and is_between:
             self.force_next_reset = True
             self.improvement.begin()
+            # improve also passes through UNDEFINED between heatup and training
             self.phase = RunPhase.UNDEFINED
             self.phase = RunPhase.TRAIN
 

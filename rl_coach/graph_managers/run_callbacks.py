@@ -56,6 +56,7 @@ class RunCallbacks:
                 screen.warning(f"callback {type(callback).__name__}: Coach never calls '{name}'{suggestion}")
             try:
                 callback.on_creation(graph_manager)
+            # the message of a CoachError is complete: do not wrap it in the message about a callback
             except CoachError:
                 raise
             except BaseException as error:
