@@ -159,28 +159,26 @@ class DreamerV3Agent(PolicyAgent):
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
+        name = f"agent '{self.name}'"
         if self.ap.is_batch_rl_training:
             yield (
-                f"agent '{self.name}' learns from sequences, and batch reinforcement learning makes passes over single "
+                f"{name} learns from sequences, and batch reinforcement learning makes passes over single "
                 f"transitions: choose CQL, IQL or DiscreteCQL"
             )
         if not self.memory.samples_sequences:
-            yield (
-                f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
-                f"EpisodicExperienceReplayParameters()"
-            )
+            yield f"{name} learns from sequences of whole episodes: set memory to EpisodicExperienceReplayParameters()"
         if self.size.deter % BLOCKS:
-            yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
+            yield f"{name} has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
         if isinstance(self.spaces.action, BoxActionSpace) and not self.spaces.action.is_bounded:
-            yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
+            yield f"{name} needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
-            yield f"agent '{self.name}' does not support action masks: choose ClippedPPO, A2C or DQN"
+            yield f"{name} does not support action masks: choose ClippedPPO, A2C or DQN"
         if self._images and self.size.depth % 2:
-            yield f"agent '{self.name}' needs an even depth of algorithm.size for images, not {self.size.depth}"
-        for name, (height, width, _) in self._images.items():
+            yield f"{name} needs an even depth of algorithm.size for images, not {self.size.depth}"
+        for image, (height, width, _) in self._images.items():
             if not all(side % SHRINKING == 0 and 48 <= side <= 256 for side in (height, width)):
                 yield (
-                    f"agent '{self.name}' needs images with sides of 48, 64, 80, ... or 256, and '{name}' is {height} "
+                    f"{name} needs images with sides of 48, 64, 80, ... or 256, and '{image}' is {height} "
                     f"x {width}: add an ObservationRescaleToSizeFilter to the input filter"
                 )
 
@@ -204,11 +202,10 @@ class DreamerV3Agent(PolicyAgent):
 
     def make_update_rule(self) -> UpdateRule:
         algorithm, middleware = self.ap.algorithm, self.ap.network_wrappers["main"].middleware_parameters
-        settings = DreamerSettings(
+        return dreamer_rule(DreamerSettings(
             self.size, middleware.sequence_length, algorithm.imagination_horizon, algorithm.return_lambda,
             algorithm.entropy_weight, self.spaces.action, tuple(self._images),
-        )  # fmt: skip
-        return dreamer_rule(settings)
+        ))  # fmt: skip
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
         """The random numbers of an update with ``rows`` rows; see ``dreamer_rule``."""
@@ -233,12 +230,14 @@ class DreamerV3Agent(PolicyAgent):
         if step:
             nothing = ops.zeros_like(model.embed(self.prepare_batch_for_inference(self.episode.curr_state, "main")))
             is_seen = (step - 1) % FRAMES < CONTEXT
-            features = imagined_step(ops, model, size, before if is_seen else before | self._imagined, nothing)
+            state = imagined_step(ops, model, size, before if is_seen else before | self._imagined, nothing)
+            self._imagined = {"deter": state[:, : size.deter], "stoch": state[:, size.deter :]}
         else:
             # the state before an episode is zeros; the agent still has the state of the episode before
-            features = ops.concatenate([ops.zeros_like(before[one]) for one in ("deter", "stoch", "stoch")], axis=-1)
-        self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
-        decoded = model.head(DECODER, features)
+            self._imagined = {name: ops.zeros_like(before[name]) for name in ("deter", "stoch")}
+        # the decoder does not read the last part, the probabilities
+        deter, stoch = self._imagined.values()
+        decoded = model.head(DECODER, ops.concatenate([deter, stoch, stoch], axis=-1))
         return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
 
     def observe_transition(self, transition: Any) -> bool:

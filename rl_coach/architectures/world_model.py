@@ -26,11 +26,7 @@ from rl_coach.core_types import LAST_ACTION
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import exactly, instance, whole
 
-VARIABLES = 32
-BLOCKS = 8
-# the uniform share of each distribution: with it, no probability is 0, so logarithms and divergences are finite
-UNIMIX = 0.01
-RETURN_BINS = 255
+VARIABLES, BLOCKS, UNIMIX, RETURN_BINS = 32, 8, 0.01, 255
 FILTERS, SHRINKING = (2, 3, 4, 4), 16
 
 
@@ -114,9 +110,7 @@ def _activated(layers: Layers, x: Any) -> Any:
 def _gated(ops: Any, gates: Any, before: Any) -> Any:
     """The state [B, 1, F] of a block of the GRU after a step. :param before: the state before the step"""
     reset, candidate, update = ops.split(gates, 3, axis=-1)
-    candidate = ops.tanh(ops.sigmoid(reset) * candidate)
-    # with - 1, the gate is near 0.27 at first, so a step keeps most of the old state
-    update = ops.sigmoid(update - 1.0)
+    candidate, update = ops.tanh(ops.sigmoid(reset) * candidate), ops.sigmoid(update - 1.0)
     return update * candidate + (1.0 - update) * before
 
 
@@ -166,7 +160,6 @@ class StateSpaceMiddleware(Middleware):
         """[B, deter], the next deterministic state."""
         size, ops, deter = self.parameters.size, layers.ops, state["deter"]
         action = state[LAST_ACTION]
-        # actions of a space without bounds have any size; elements above 1 become 1
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
         inputs = [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)]
         by_block = ops.reshape(deter, (-1, BLOCKS, size.deter // BLOCKS))
@@ -273,7 +266,6 @@ class ModelPolicyHead(ModelHead):
         if isinstance(action, DiscreteActionSpace):
             probabilities = unimixed(ops, outputs)
             return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
-        # with + 2, the first standard deviation is 0.9 of the largest one
         share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
         mean = self._in_bounds(layers, ops.tanh(outputs))
         return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}

@@ -29,8 +29,7 @@ class NumpyOps:
             state, result = step(state, row if isinstance(xs, tuple) else row[0])
             results.append(result)
         results = results[::-1] if reverse else results
-        is_tuple = isinstance(state, tuple)
-        return state, tuple(map(np.stack, zip(*results))) if is_tuple else np.stack(results)
+        return state, tuple(map(np.stack, zip(*results))) if isinstance(result, tuple) else np.stack(results)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -123,8 +123,8 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
         embeddings = losses.model.embed(batch.states)
         features = losses.observe(embeddings)
         model_loss = losses.of_model(features)
-        played = losses.imagine(ops.stop_gradient(features), ops.zeros_like(embeddings))
-        behaviour_loss, returns = losses.of_behaviour(*played)
+        imagined = losses.imagine(ops.stop_gradient(features), ops.zeros_like(embeddings))
+        behaviour_loss, returns = losses.of_behaviour(*imagined)
         loss = model_loss + behaviour_loss + 0.3 * losses.of_replay(features, returns)
         return Update({"main": loss}, signals=losses.signals, values=losses.states_after(features))
 
@@ -214,55 +214,61 @@ class _Losses:
         self.signals |= {"Continue Loss": continues, "State KL": dynamics}
         return reconstruction + reward + continues + dynamics + 0.1 * representation
 
-    def imagine(self, features: Any, nothing: Any) -> tuple[Any, Any]:
-        """Imagine H steps from each state, with actions of the policy. Return the features [H + 1, N, F] and the
-        actions [H, N].
+    def imagine(self, features: Any, nothing: Any) -> tuple[Any, ...]:
+        """Imagine H steps from each state, with actions of the policy. Return the features after the last step [N, F],
+        and by step [H, N, ...]: state, action, slow critic's value, and the state's reward and discount.
 
         :param features: [N, F], the features of the states to begin with
         :param nothing: [N, E], any embedding; it has no effect
         """
         ops, size, model = self._ops, self._settings.size, self._constant
 
-        def step(before: tuple[Any, Any], random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-            action = drawn_action(ops, model.head(POLICY, before[0]), random[:, VARIABLES:])
-            recurrent = self._recurrent(before[0], self._encoded(action), random[:, :VARIABLES])
-            after = ops.stop_gradient(imagined_step(ops, model, size, recurrent, nothing)), action
-            return after, after
+        def step(state: Any, random: Any) -> tuple[Any, tuple[Any, ...]]:
+            features = self._as_features(state)
+            action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
+            # here and not for all steps at once: the outputs of one step stay in the processor's cache
+            slow = decoded(ops, self._slow.head(RETURN, features)["return_logits"])
+            found = state, action, slow, *self._outcome(features)
+            recurrent = self._recurrent(state, self._encoded(action), random[:, :VARIABLES])
+            after = imagined_step(ops, model, size, recurrent, nothing)
+            return ops.stop_gradient(after), tuple(map(ops.stop_gradient, found))
 
         random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
-        random = ops.swapaxes(random, 0, 1)
-        # step does not read the previous action. It is carried because on TensorFlow a step must return what it carries
-        nobody = drawn_action(ops, model.head(POLICY, features), random[0, :, VARIABLES:])
-        found, actions = ops.scan(step, (features, nobody), random)[1]
-        return ops.concatenate([features[None], found], axis=0), ops.stop_gradient(actions)
+        last, found = ops.scan(step, features[:, : size.latent], ops.swapaxes(random, 0, 1))
+        return self._as_features(last), *found
 
-    def of_behaviour(self, features: Any, actions: Any) -> tuple[Any, Any]:
+    def _as_features(self, states: Any) -> Any:
+        """[N, F], features with zeros for the probabilities, which the heads do not read. :param states: [N, S]"""
+        return self._ops.concatenate([states, 0.0 * states[:, self._settings.size.deter :]], axis=-1)
+
+    def _outcome(self, features: Any) -> tuple[Any, Any]:
+        outcome = self._constant.head(OUTCOME, features)
+        return decoded(self._ops, outcome["reward_logits"]), self._ops.sigmoid(outcome["continue_logits"])
+
+    def of_behaviour(self, last: Any, *by_step: Any) -> tuple[Any, Any]:
         """The losses of actor and critic in imagination (equations 6 and 8), and the returns [T, N] of the states of
         the batch. The parameters are the results of ``imagine``.
         """
-        ops, settings, rows = self._ops, self._settings, features.shape[1]
-        flat, count = self._flat(features), actions.shape[0] * rows
-        outcome = self._constant.head(OUTCOME, flat)
-        rewards = ops.reshape(decoded(ops, outcome["reward_logits"]), (-1, rows))[1:]
-        discounts = ops.reshape(ops.sigmoid(outcome["continue_logits"]), (-1, rows))
-        logits = self.model.head(RETURN, flat)["return_logits"]
-        values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, rows)))
-        mixing = settings.return_lambda * ops.ones_like(rewards)
-        returns = self._flat(ops.stop_gradient(lambda_returns(ops, rewards, discounts[1:], values[1:], mixing)))
+        (states, actions, slow_values, *outcomes), ops, settings = by_step, self._ops, self._settings
+        features = self._as_features(self._flat(states))
+        logits = self.model.head(RETURN, features)["return_logits"]
+        values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, last.shape[0])))
+        ends = *self._outcome(last), decoded(ops, self._constant.head(RETURN, last)["return_logits"])
+        following = (ops.concatenate([one[1:], end[None]], axis=0) for one, end in zip((*outcomes, values), ends))
+        returns = ops.stop_gradient(lambda_returns(ops, *following, settings.return_lambda * ops.ones_like(values)))
         # the weight of a step is the probability that the episode lasts until this step
-        weights = self._flat(ops.stop_gradient(ops.cumprod(discounts[:-1], axis=0)))
-        spread = self._spread(returns)
+        weights = self._flat(ops.cumprod(outcomes[1], axis=0))
+        spread = self._spread(self._flat(returns))
 
-        policy = self.model.head(POLICY, flat[:count])
-        advantages = (returns - self._flat(values[:-1])) / ops.maximum(spread, 1.0)
+        policy = self.model.head(POLICY, features)
+        advantages = self._flat(returns - values) / ops.maximum(spread, 1.0)
         randomness = entropy(ops, policy)
         gain = log_probability(ops, policy, self._flat(actions)) * advantages + settings.entropy_weight * randomness
         policy_loss = ops.mean(-gain * weights)
-        slow = self._slow.head(RETURN, flat[:count])["return_logits"]
-        value_loss = ops.mean(weights * critic_loss(ops, logits[:count], returns, slow))
+        value_loss = ops.mean(weights * critic_loss(ops, logits, self._flat(returns), self._flat(slow_values)))
         self.signals |= {"Policy Loss": policy_loss, "Value Loss": value_loss, "Return Scale": spread}
         self.signals |= {"Policy Entropy": ops.mean(randomness), "Imagined Return": ops.mean(returns)}
-        return policy_loss + value_loss, ops.reshape(returns[:rows], (settings.length + 1, -1))
+        return policy_loss + value_loss, ops.reshape(returns[0], (settings.length + 1, -1))
 
     def _spread(self, returns: Any) -> Any:
         """The distance between the running 5th and 95th percentiles of the returns [N] (equation 7)."""
@@ -283,12 +289,12 @@ class _Losses:
         returns = self._flat(lambda_returns(ops, self._rewards, self._discounts, imagined[1:], mixing))
         of_steps = features[: returns.shape[0]]
         logits = self.model.head(RETURN, of_steps)["return_logits"]
-        slow = self._slow.head(RETURN, ops.stop_gradient(of_steps))["return_logits"]
+        slow = decoded(ops, self._slow.head(RETURN, ops.stop_gradient(of_steps))["return_logits"])
         return weighted_mean(ops, critic_loss(ops, logits, returns, slow), self._flat(is_transition))
 
 
 def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dict[str, Any], nothing: Any) -> Any:
-    """[N, F], the features after an action, without an observation.
+    """[N, deter + stoch], the state after an action, without an observation.
 
     :param recurrent: [N, ...], the state before the action, the action and uniform random numbers; see
         ``StateSpaceMiddleware``
@@ -296,11 +302,11 @@ def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dic
     """
     features = model.advance(nothing, recurrent)[0]
     prior = model.head(PRIOR, features)["probabilities_of_state"]
-    parts = (ops.reshape(one, (-1, size.stoch)) for one in (sampled(ops, prior, recurrent["noise"]), prior))
-    return ops.concatenate([features[:, : size.deter], *parts], axis=-1)
+    stoch = ops.reshape(sampled(ops, prior, recurrent["noise"]), (-1, size.stoch))
+    return ops.concatenate([features[:, : size.deter], stoch], axis=-1)
 
 
-def critic_loss(ops: Any, logits: Any, returns: Any, slow_logits: Any) -> Any:
-    """The critic's cross entropy with the returns, plus its cross entropy with the slow critic's prediction, [N]."""
-    targets = two_hot(ops, returns) + two_hot(ops, ops.stop_gradient(decoded(ops, slow_logits)))
+def critic_loss(ops: Any, logits: Any, returns: Any, slow_values: Any) -> Any:
+    """The critic's cross entropy with the returns, plus its cross entropy with the slow critic's values, [N]."""
+    targets = two_hot(ops, returns) + two_hot(ops, ops.stop_gradient(slow_values))
     return cross_entropy(ops, logits, targets)

@@ -9,10 +9,11 @@ from keras.ops import *  # noqa: F403
 
 
 def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, given: Any, reverse: bool = False) -> tuple[Any, Any]:
-    """``keras.ops.scan`` for steps in which carry and output are equal. It returns the last output and all outputs.
-
-    ``keras.ops.scan`` does not give TensorFlow the number of steps. XLA needs this number to store the values for the
-    gradient.
+    """``keras.ops.scan``, which does not give TensorFlow the number of steps. XLA needs this number to store the values
+    for the gradient.
     """
-    outputs = tf.scan(lambda carried, row: step(carried, row)[1], given, start, reverse=reverse)
-    return tf.nest.map_structure(lambda one: one[0 if reverse else -1], outputs), outputs
+    # tf.scan carries all that a step returns, so the outputs need values before the first step
+    first = tf.nest.map_structure(lambda column: column[0], given)
+    nothing = tf.nest.map_structure(tf.zeros_like, step(start, first)[1])
+    carried, outputs = tf.scan(lambda before, row: step(before[0], row), given, (start, nothing), reverse=reverse)
+    return tf.nest.map_structure(lambda one: one[0 if reverse else -1], carried), outputs
