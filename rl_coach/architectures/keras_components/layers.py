@@ -73,12 +73,16 @@ class DenseBlocks(keras.layers.Layer):
 
     def call(self, x: Any, shared: Any = None) -> Any:
         inputs, kernel = x.shape[2], ops.convert_to_tensor(self.kernel)
-        outputs = self.products(x, kernel[:, :inputs]) + self.bias
+        outputs = self.products(x, kernel[:, :inputs], ops.convert_to_tensor(self.bias))
         return outputs if shared is None else outputs + of_shared(ops, shared, kernel[:, inputs:])
 
-    def products(self, x: Any, kernel: Any) -> Any:
-        """[B, blocks, units] of [B, blocks, F]. :param kernel: [blocks, F, units]"""
-        return ops.einsum("bgi,gio->bgo", x, kernel)
+    def products(self, x: Any, kernel: Any, bias: Any) -> Any:
+        """[B, blocks, units] of [B, blocks, F].
+
+        :param kernel: [blocks, F, units]
+        :param bias: [blocks, units]
+        """
+        return ops.einsum("bgi,gio->bgo", x, kernel) + bias
 
 
 class KerasLayers(Layers):
