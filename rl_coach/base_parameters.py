@@ -36,6 +36,7 @@ from rl_coach.utilities.requirements import (
     flags,
     instance,
     limit,
+    list_of,
     member,
     number,
     one_of,
@@ -464,6 +465,11 @@ class NetworkComponentParameters(Parameters):
         self.initial_weights: Any = None
 
 
+_VIDEO_FILTER = Constraint(
+    "an object with should_dump, such as MaxDumpFilter()", lambda value: callable(getattr(value, "should_dump", None))
+)
+
+
 class VisualizationParameters(Parameters):
     """Output of a run, on the screen and in files.
 
@@ -489,6 +495,7 @@ class VisualizationParameters(Parameters):
         **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
         **flags("add_rendered_image_to_env_response", "real_time"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
+        "video_dump_filters": optional(_VIDEO_FILTER | list_of(_VIDEO_FILTER)),
         "max_fps_for_human_control": number(0),
     }
 
