@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 import numpy as np
 
 from rl_coach.core_types import (
+    CsvDataset,
     EnvironmentEpisodes,
     EnvironmentSteps,
     GradientClippingMethod,
+    PickledReplayBuffer,
     StepMethod,
     TrainingSteps,
 )
@@ -207,6 +209,16 @@ class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit)
         return "\n".join(lines)
 
 
+_DATA_SET = instance((str, os.PathLike, CsvDataset, PickledReplayBuffer), "a file of recorded data")
+RECORDED_DATA = optional(
+    Constraint(
+        "a file of recorded data, or a list of one or more such files",
+        lambda value: _DATA_SET.holds(value) or (bool(value) and list_of(_DATA_SET).holds(value)),
+    )
+)
+"""The values of ``load_memory_from_file_path``."""
+
+
 class AlgorithmParameters(Parameters):
     """Hyperparameters of an agent's learning; each algorithm adds its own hyperparameters.
 
@@ -253,6 +265,7 @@ class AlgorithmParameters(Parameters):
         "rate_for_copying_weights_to_target": FRACTION,
         "n_step": whole(1) | exactly(-1),
         "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
+        "load_memory_from_file_path": RECORDED_DATA,
     }
 
     def __init__(self) -> None:

@@ -385,6 +385,12 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
             "there is no module 'rl_coach.x'",
         ),
         ("visualization_parameters.video_dump_filters=[[MaxDumpFilter()]]", "each item an object with should_dump"),
+        ("agent_params.memory.load_memory_from_file_path=[]", "must be a file of recorded data, or a list of one or"),
+        ("agent_params.memory.load_memory_from_file_path=3", "must be a file of recorded data, or a list of one or"),
+        (
+            "agent_params.memory.load_memory_from_file_path='a'; agent_params.algorithm.load_memory_from_file_path='b'",
+            "and memory.load_memory_from_file_path differ: leave one out",
+        ),
         ("name=-0.5", "'name' must be a text"),
         ("progress=1", "there is no parameter 'progress'; choose from agent_params, checkpoints_to_keep, env_params, "),
         ("bad=1", "steps, name, preset_validation_params, steps_between_evaluation_periods, visualization_parameters"),
