@@ -15,7 +15,7 @@ import operator
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Iterator, Mapping, Union, cast
+from typing import Any, Callable, Iterable, Iterator, Mapping, Union, cast
 
 from rl_coach.command_line.names_elsewhere import hint
 from rl_coach.command_line.preset_catalogue import is_graph_manager

@@ -322,7 +322,7 @@ def test_a_file_without_an_observation_of_the_environment_is_one_line(tmp_path):
     (tmp_path / "data.csv").write_text("episode_id,action,reward,state_obs_0,terminated\n0,1,1,1,1\n")
     agent = scaling_dqn()
     agent.memory.load_memory_from_file_path = f"{tmp_path}/data.csv"
-    with pytest.raises(CoachError, match="data.csv' has no state 'observation': its observations are 'obs'"):
+    with pytest.raises(CoachError, match=r"data.csv' has no state 'observation': its observations are 'obs'"):
         started(agent, tmp_path)
 
 
