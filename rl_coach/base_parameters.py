@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 import numpy as np
 
 from rl_coach.core_types import (
+    CsvDataset,
     EnvironmentEpisodes,
     EnvironmentSteps,
     GradientClippingMethod,
+    PickledReplayBuffer,
     StepMethod,
     TrainingSteps,
 )
@@ -36,6 +38,7 @@ from rl_coach.utilities.requirements import (
     flags,
     instance,
     limit,
+    list_of,
     member,
     number,
     one_of,
@@ -206,6 +209,16 @@ class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit)
         return "\n".join(lines)
 
 
+_DATA_SET = instance((str, os.PathLike, CsvDataset, PickledReplayBuffer), "a file of recorded data")
+RECORDED_DATA = optional(
+    Constraint(
+        "a file of recorded data, or a list of one or more such files",
+        lambda value: _DATA_SET.holds(value) or (bool(value) and list_of(_DATA_SET).holds(value)),
+    )
+)
+"""The values of ``load_memory_from_file_path``."""
+
+
 class AlgorithmParameters(Parameters):
     """Hyperparameters of an agent's learning; each algorithm adds its own hyperparameters.
 
@@ -252,6 +265,7 @@ class AlgorithmParameters(Parameters):
         "rate_for_copying_weights_to_target": FRACTION,
         "n_step": whole(1) | exactly(-1),
         "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
+        "load_memory_from_file_path": RECORDED_DATA,
     }
 
     def __init__(self) -> None:
@@ -464,6 +478,11 @@ class NetworkComponentParameters(Parameters):
         self.initial_weights: Any = None
 
 
+_VIDEO_FILTER = Constraint(
+    "an object with should_dump, such as MaxDumpFilter()", lambda value: callable(getattr(value, "should_dump", None))
+)
+
+
 class VisualizationParameters(Parameters):
     """Output of a run, on the screen and in files.
 
@@ -489,6 +508,7 @@ class VisualizationParameters(Parameters):
         **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
         **flags("add_rendered_image_to_env_response", "real_time"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
+        "video_dump_filters": optional(_VIDEO_FILTER | list_of(_VIDEO_FILTER)),
         "max_fps_for_human_control": number(0),
     }
 

@@ -870,6 +870,10 @@ class EveryNEpisodesDumpFilter(VideoDumpFilter):
     """Selects one of every ``num_episodes_between_dumps`` episodes."""
 
     def __init__(self, num_episodes_between_dumps: int):
+        if not isinstance(num_episodes_between_dumps, int) or num_episodes_between_dumps < 1:
+            raise CoachError(
+                f"num_episodes_between_dumps is {num_episodes_between_dumps!r}; it must be a whole number from 1"
+            )
         self.num_episodes_between_dumps = num_episodes_between_dumps
         self.last_dumped_episode = -1
 
@@ -883,8 +887,10 @@ class EveryNEpisodesDumpFilter(VideoDumpFilter):
 class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
     """Selects the episodes of the given phase or phases, such as ``RunPhase.TEST``."""
 
-    def __init__(self, run_phases: Union[RunPhase, list[RunPhase]]):
-        self.run_phases = run_phases if isinstance(run_phases, list) else [run_phases]
+    def __init__(self, run_phases: Union[RunPhase, Sequence[RunPhase]]):
+        self.run_phases = list(run_phases) if isinstance(run_phases, (list, tuple)) else [run_phases]
+        if not all(isinstance(phase, RunPhase) for phase in self.run_phases):
+            raise CoachError(f"run_phases is {run_phases!r}; it must be a RunPhase or a list of these")
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
         return kwargs["_phase"] in self.run_phases

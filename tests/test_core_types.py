@@ -371,6 +371,17 @@ class TestVideoDumpFilters:
     def test_phases(self):
         one, two = SelectedPhaseOnlyDumpFilter(RunPhase.TEST), SelectedPhaseOnlyDumpFilter([RunPhase.TRAIN])
         assert one.should_dump(_phase=RunPhase.TEST) and not two.should_dump(_phase=RunPhase.TEST)
+        assert SelectedPhaseOnlyDumpFilter((RunPhase.TRAIN, RunPhase.TEST)).should_dump(_phase=RunPhase.TEST)
+
+    @pytest.mark.parametrize("phases", ["TEST", 3, None, [RunPhase.TEST, "TRAIN"]])
+    def test_what_is_no_phase_is_refused(self, phases):
+        with pytest.raises(CoachError, match="must be a RunPhase or a list of these"):
+            SelectedPhaseOnlyDumpFilter(phases)
+
+    @pytest.mark.parametrize("episodes", ["3", 0, 2.5])
+    def test_a_number_of_episodes_is_whole(self, episodes):
+        with pytest.raises(CoachError, match="must be a whole number from 1"):
+            EveryNEpisodesDumpFilter(episodes)
 
     def test_the_base_does_not_say(self):
         with pytest.raises(NotImplementedError):

@@ -15,6 +15,7 @@ from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
 from rl_coach.space_values import cast, row, truth
+from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
@@ -23,23 +24,40 @@ _WEIGHTS = "importance_weights"
 _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 
 
+def checked(data: Any) -> dict[str, Any] | list[dict[str, Any]]:
+    """Recorded steps as a dictionary of columns, or as a list with a dictionary for each step.
+
+    :raises CoachError: if the data have another form, or the columns differ in length
+    """
+    if not isinstance(data, Mapping):
+        given = list(data) if isinstance(data, Iterable) else [data]
+        if not all(isinstance(one, Mapping) for one in given):
+            raise CoachError(
+                f"the recorded steps are of the type {type(data).__name__}: give a dictionary of columns, or a list "
+                f"with a dictionary for each step"
+            )
+        return [dict(one) for one in given]
+    columns = {name: _positional(column) for name, column in data.items()}
+    rewards = columns.get("rewards", [])
+    if np.ndim(rewards) == 0:
+        raise CoachError(f"'rewards' of the recorded steps is {rewards!r}: give a list with one reward for each step")
+    for name, column in columns.items():
+        _require_rows(name, column, len(rewards))
+    return columns
+
+
 def _rows(
     data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Convert columns, or a dict for each step, to a list with a dict for each step.
 
-    :raises CoachError: if a necessary column is missing, a column is unknown, the columns differ in length, or an end
-        of an episode is neither true nor false
+    :raises CoachError: if the data have another form, a necessary column is missing, a column is unknown, the columns
+        differ in length, or an end of an episode is neither true nor false
     """
-    if isinstance(data, Mapping):
-        if np.ndim(data.get("rewards", [])) == 0:
-            raise CoachError(
-                f"'rewards' of the recorded steps is {data['rewards']!r}: give a list with one reward for each step"
-            )
-        count = len(data.get("rewards", []))
-        found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
-    else:
-        found = [dict(one) for one in data]
+    found = checked(data)
+    if isinstance(found, dict):
+        columns, count = found, len(found.get("rewards", []))
+        found = [{name: row(column, number, count) for name, column in columns.items()} for number in range(count)]
     for number, one in enumerate(found):
         for name in ("terminals", "truncated"):
             if name in one:
@@ -52,6 +70,24 @@ def _rows(
         hint = did_you_mean(str(unknown[0]), known) or f"; the columns are {', '.join(known)}"
         raise CoachError(f"the recorded steps have an unknown column '{unknown[0]}'{hint}")
     return found
+
+
+def _positional(column: Any) -> Any:
+    """A column with the rows in their order. A column of pandas becomes an array, because its labels need not be the
+    numbers of the rows."""
+    if isinstance(column, Mapping):
+        return {name: _positional(part) for name, part in column.items()}
+    return np.asarray(column) if hasattr(column, "__array__") and np.ndim(column) else column
+
+
+def _require_rows(name: str, column: Any, count: int) -> None:
+    if isinstance(column, Mapping):
+        for part in column.values():
+            _require_rows(name, part, count)
+    elif not isinstance(column, (bool, np.bool_)):
+        rows = len(column) if isinstance(column, (list, tuple)) or np.ndim(column) else 1
+        if rows != count:
+            raise CoachError(f"'{name}' of the recorded steps has {rows} rows, and 'rewards' has {count}")
 
 
 def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
@@ -147,7 +183,7 @@ def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]],
 
 
 def _reward(reward: Any, number: int) -> float:
-    if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
+    if np.ndim(reward) or np.asarray(reward).dtype.kind not in NUMBERS:
         raise CoachError(f"the reward of step {number} is {reward!r}, not a number")
     return float(reward)
 

@@ -537,6 +537,9 @@ class _StoreOnce(argparse.Action):
         paths = [path for text in texts if text for path, _ in settings_in(text)]
         if twice := [path for path in paths if paths.count(path) > 1]:
             raise argparse.ArgumentError(self, f"'{twice[0]}' is set twice: leave one out")
+        for number, path in enumerate(paths):
+            if whole := next((one for one in paths[number:] if path.startswith((f"{one}.", f"{one}["))), None):
+                raise argparse.ArgumentError(self, f"'{whole}' replaces '{path}': set '{whole}' first")
 
 
 class Parser(argparse.ArgumentParser):

@@ -15,7 +15,7 @@ import operator
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Iterator, Mapping, Union, cast
+from typing import Any, Callable, Iterable, Iterator, Mapping, Union, cast
 
 from rl_coach.command_line.names_elsewhere import hint
 from rl_coach.command_line.preset_catalogue import is_graph_manager
@@ -118,11 +118,8 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     :param text: the settings, ``path=value; path=value``
     :raises CoachError: if a path does not exist, or its setting does not accept the value
     """
-    targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
-    for target, assignment in targets:
-        target.check(assignment)
-    for target, assignment in targets:
-        target.set(assignment.value)
+    paths = ((_from_root(assignment), assignment) for assignment in parse(text))
+    _set_all((_Target.find(graph_manager, path), assignment) for path, assignment in paths)
 
 
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
@@ -135,22 +132,36 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
     :raises CoachError: if a path does not exist, its setting does not accept the value, or a name stands for different
         settings
     """
-    targets: list[tuple[_Target, Assignment]] = []
     said: list[str] = []
-    try:
+
+    def targets() -> Iterator[tuple[_Target, Assignment]]:
         for name, value in settings.items():
             found = places(graph_manager, name)
             if len(found) > 1:
                 said.append(f"'{name}' is set in {' and '.join(found)}")
             for place in found:
-                targets += _nested(graph_manager, place, value)
-        for target, assignment in targets:
-            target.check(assignment)
+                yield from _nested(graph_manager, place, value)
+
+    try:
+        _set_all(targets())
     except CoachError as error:
         raise CoachError(str(error).removeprefix("-cp: ")) from None
-    for target, assignment in targets:
-        target.set(assignment.value)
     return said
+
+
+def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
+    """Set places to values, in order. A place is found after the settings before it are set, because it may be in the
+    new value of such a setting. If a setting is refused, all places get their earlier values again."""
+    undo: list[Callable[[], None]] = []
+    try:
+        for target, assignment in targets:
+            target.check(assignment)
+            undo.append(target.undo())
+            target.set(assignment.value)
+    except CoachError:
+        for restore in reversed(undo):
+            restore()
+        raise
 
 
 def places(graph_manager: Any, name: str) -> list[str]:
@@ -441,8 +452,8 @@ class _Target:
     def _key(self) -> Any:
         """The key of an item. If the keys are classes, a path contains the name of the class, such as a kind of action
         space in the exploration parameters."""
-        names = {key.__name__: key for key in self.holder if isinstance(key, type)} if self.last.is_item else {}
-        return names.get(str(self.last.key), self.last.key)
+        keys = self.holder if self.last.is_item and isinstance(self.holder, dict) else ()
+        return {key.__name__: key for key in keys if isinstance(key, type)}.get(str(self.last.key), self.last.key)
 
     def _is_setting(self) -> bool:
         """False for attributes of a graph manager that are not settings."""
@@ -467,6 +478,13 @@ class _Target:
             self.holder[self._key] = value
         else:
             setattr(self.holder, str(self.last.key), value)
+
+    def undo(self) -> Callable[[], None]:
+        """A function that gives the place its current value again."""
+        if self.is_new() and not self.exists():
+            return lambda: self.holder.pop(self._key)
+        before = self.get()
+        return lambda: self.set(before)
 
     def check(self, assignment: Assignment) -> None:
         """Check that an assignment is possible.
@@ -588,6 +606,8 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
     where = f"'{walked}' has" if walked else "there is"
     what = f"item {step.key!r}" if step.is_item else f"parameter '{step.key}'"
     suggestion = hint(str(step.key)) or did_you_mean(str(step.key), target.names())
+    if not step.is_item and isinstance(target.holder, dict) and step.key in target.holder:
+        suggestion = f"; did you mean {f'{walked}[{step.key!r}]'!r}?"
     if not suggestion:
         same_name = [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == step.key]
         suggestion = f"; did you mean {' or '.join(map(repr, same_name[:3]))}?" if same_name else ""

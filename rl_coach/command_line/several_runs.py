@@ -177,6 +177,7 @@ class _Group:
             outcomes = running.run()
         self._check_input(outcomes)
         self._note([*earlier, *outcomes])
+        self._say_what_does_not_count()
         if self._is_sweep:
             self._say_table()
         else:
@@ -286,12 +287,17 @@ class _Group:
             self._screen.warning(f"'{self._directory / run_group.GROUP_FILE}' cannot be written: {error.strerror}")
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
-        """The runs that have a score, by their setting or environment."""
+        """The runs that have a finite score, by their setting or environment."""
         scored: dict[str, list[dict[str, Any]]] = {}
         for run in self._document["runs"]:
-            if run.get("score") is not None:
+            if run.get("score") is not None and math.isfinite(run["score"]):
                 scored.setdefault(run.get("setting") or run.get("environment") or "", []).append(run)
         return scored
+
+    def _say_what_does_not_count(self) -> None:
+        scores = {label_of(run["name"]): run["score"] for run in self._document["runs"] if run.get("score") is not None}
+        if lost := [name for name, score in scores.items() if not math.isfinite(score)]:
+            self._screen.warning(f"the score of {', '.join(lost)} is not a finite number, and does not count")
 
     def _say_table(self) -> None:
         scored = self._scored()

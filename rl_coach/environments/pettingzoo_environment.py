@@ -17,7 +17,7 @@ from rl_coach.environments.gym_levels import import_level
 from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
-from rl_coach.installation import install_command
+from rl_coach.installation import install_command, missing_package
 from rl_coach.space_values import truth
 from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
@@ -190,6 +190,11 @@ class PettingZooEnvironment(MultiAgentEnvironment):
                 f"level '{self.env_id}': step must return five values, each a dict by player: observations, rewards, "
                 f"terminations, truncations and infos; it returned {type(found).__name__}"
             )
+        for name, values in zip(("rewards", "terminations", "truncations"), found[1:4]):
+            if lost := [player for player in found[0] if player not in values]:
+                raise CoachError(
+                    f"level '{self.env_id}': the {name} of step have no player '{lost[0]}', whom the observations have"
+                )
         return (*found[:4], self._infos(found[0], found[4]))
 
     def _infos(self, players: Iterable[str], infos: Any) -> dict[str, dict[str, Any]]:
@@ -264,7 +269,13 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             raise CoachError(f"level '{self.env_id}': the observation of player '{player}': {fault.text}")
         state = self._readers[player](observation, info)
         terminated, truncated = map(truth, (terminated, truncated), self._names_of_ends[player])
-        return EnvResponse(state, float(reward), terminated or truncated, info, None, terminated)
+        try:
+            number = float(reward)
+        except (TypeError, ValueError):
+            raise CoachError(
+                f"level '{self.env_id}': the reward of player '{player}' is {reward!r:.60}, not a number"
+            ) from None
+        return EnvResponse(state, number, terminated or truncated, info, None, terminated)
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
         """The answers to the players with an ended episode, and to the next player. PettingZoo needs a last step
@@ -338,7 +349,9 @@ def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any
     maker, turns = (import_level(level), turns) if ":" in level else _maker_of_module(level, turns)
     try:
         made = maker(**settings)
-    except (CoachError, ModuleNotFoundError):
+    except ModuleNotFoundError as error:
+        raise CoachError(f"level '{level}' cannot be made: {missing_package(error)}") from error
+    except CoachError:
         raise
     except Exception as error:
         raise CoachError(f"level '{level}' cannot be made: {environment_error(error)}") from error
@@ -371,7 +384,8 @@ def _maker_of_module(level: str, turns: bool | None) -> tuple[Any, bool]:
             if missing in ("pettingzoo", "mpe2"):
                 advice = f"install it with: {install_command('multi-agent')}"
             raise CoachError(f"no level '{level}': there is no module '{missing}'; {advice}") from error
-        raise CoachError(f"level '{level}' needs more packages: {error}") from error
+        why = missing_package(error) if isinstance(error, ModuleNotFoundError) else environment_error(error)
+        raise CoachError(f"level '{level}' cannot be imported: {why}") from error
     makers = {False: getattr(module, "parallel_env", None), True: getattr(module, "env", None)}
     if turns is None:
         turns = makers[False] is None

@@ -29,6 +29,7 @@ _ENDS = re.compile(
     r"|((is|episode|step|trajectory)_?)*(ends?|ended|last)",
     re.I,
 )
+_MISSING = ("", "nan", "none", "null", "na", "<na>")  # what pandas and others write for a missing value
 _TRUTH = {"0": False, "false": False, "1": True, "true": True}
 _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -81,7 +82,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     table = _Table(header, rows, lines, path)
     numbers = {name: table.numbers(name) for name in layout.number_columns}
     is_raw = _is_raw(table)
-    order, lengths = _by_episode([row[header.index("episode_id")] for row in rows])
+    order, lengths = _by_episode(table.names("episode_id"))
     ends = _Ends(table, layout, order, lengths, dataset.is_episodic)
 
     def states(features: dict[str, list[str]]) -> dict[str, np.ndarray]:
@@ -250,6 +251,16 @@ class _Table:
         if len(wrong):
             raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is not a finite number")
         return column
+
+    def names(self, name: str) -> list[str]:
+        """The cells of a column, as texts.
+
+        :raises CoachError: if a cell is empty, or the text of a missing value
+        """
+        cells = self.cells(name)
+        if (row := next((row for row, cell in enumerate(cells) if cell.strip().lower() in _MISSING), None)) is not None:
+            raise self.refuse(row, name, f"{cells[row]!r} is not the name of an episode")
+        return cells
 
     def truths(self, name: str) -> np.ndarray | None:
         """The booleans of a column, [N]; None if the file does not have the column.

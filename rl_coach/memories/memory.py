@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.base_parameters import Parameters
+from rl_coach.base_parameters import RECORDED_DATA, Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utilities.overrides import OverrideTable
@@ -45,7 +45,7 @@ class MemoryParameters(Parameters):
         same as in ``AlgorithmParameters``
     """
 
-    constraints = {"shared_memory": FLAG}
+    constraints = {"shared_memory": FLAG, "load_memory_from_file_path": RECORDED_DATA}
 
     def __init__(self) -> None:
         self.max_size: tuple[MemoryGranularity, int] | None = None

@@ -436,9 +436,10 @@ class Agent:
         before, loss = core.training_iteration, 0.0
         with graph.phase_context(RunPhase.TRAIN):
             if batch is not None:
-                loop = core.update_loop
-                loop.latest, filtered = None, loop.filtered(recorded_steps.batch(core, self._environments[0], batch))
-                loss = recorded_steps.Loss.of(core, loop.learn_from_batch(filtered), loop.latest, len(batch["rewards"]))
+                loop, given = core.update_loop, recorded_steps.batch(core, self._environments[0], batch)
+                loop.latest = None
+                learned = loop.learn_from_batch(loop.filtered(given))
+                loss = recorded_steps.Loss.of(core, learned, loop.latest, len(given))
                 loop.close_phase()
             elif core.should_train() and self._fills_a_batch:
                 loss = float(core.train())

@@ -360,12 +360,12 @@ class SpecAgent(Agent):
 
     def _chosen(self, data: Any) -> Any:
         """Recorded steps with actions in the agent's form."""
-        from_user = self.spec.actions.from_user
-        if not isinstance(data, Mapping):
+        from_user, data = self.spec.actions.from_user, recorded_steps.checked(data)
+        if isinstance(data, list):
             return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
-        if "actions" not in data or np.ndim(data.get("rewards", 0)) == 0:
+        if "actions" not in data:
             return data
-        count = len(data["rewards"])
+        count = len(data.get("rewards", []))
         return {**data, "actions": [from_user(row(data["actions"], number, count)) for number in range(count)]}
 
     # files

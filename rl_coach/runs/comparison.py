@@ -26,7 +26,7 @@ from rl_coach.runs.experiments import (
     load,
     reward_range,
 )
-from rl_coach.runs.signal_file import TOTAL_STEPS
+from rl_coach.runs.signal_file import TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES
 from rl_coach.runs.statistics import (
     FEWEST_RUNS,
     improvement_interval,
@@ -236,10 +236,15 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
     to_target: dict[str, list[float]] = {}
     ranges: dict[str, set[Range | None]] = {}
     directories = runs.groupby(runs["path"].map(os.path.dirname), sort=False)
-    without = 0
+    without, copies, seen = 0, 0, set()
     for directory, agents in directories:
         row, status = agents.iloc[0], read_status(str(directory))
         signals = experiments.signals[experiments.signals["run"] == row.name]
+        content = _content(signals)
+        if content in seen:
+            copies += 1
+            continue
+        seen |= {content} if content else set()
         if row["plays_with_others"]:  # the rewards of single agents are no score of the run
             row, signals = _printed(row, status), signals.iloc[:0]
         value = _score(row, signals, score)
@@ -252,6 +257,8 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         curves.setdefault(task, []).append(_curve(signals))
         to_target.setdefault(task, []).append(float(row["steps_to_target"]))
         ranges.setdefault(task, set()).add(reward_range(status))
+    if copies:
+        notes.append(f"{name}: {copies} of {len(directories)} runs are copies of other runs and do not count")
     if without:
         notes.append(f"{name}: {without} of {len(directories)} runs have no score yet and do not count")
     varied = varied_parameters([experiments.descriptions[run] for run in runs.index])
@@ -279,6 +286,14 @@ def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:
 
 def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
     return {task: np.array(of_task) for task, of_task in values.items()}
+
+
+def _content(signals: pd.DataFrame) -> bytes:
+    """All signals of a run, as hashes of their rows. Two runs differ in the times of their rows, so only a copy has the
+    same content. Empty if there are no rows or no times."""
+    if signals.empty or not {WALL_CLOCK, WALL_CLOCK_MINUTES}.intersection(signals):
+        return b""
+    return pd.util.hash_pandas_object(signals.drop(columns="run"), index=False).to_numpy().tobytes()
 
 
 def _score(run: pd.Series, signals: pd.DataFrame, score: str) -> float:

@@ -176,7 +176,8 @@ def settings_in(text: str) -> list[tuple[str, str]]:
         found = [one for one in ast.parse(source).body if isinstance(one, ast.Assign)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # the parser of settings reports the error
-    return [(ast.unparse(one.targets[0]), ast.get_source_segment(source, one) or ast.unparse(one)) for one in found]
+    paths = [ast.unparse(one.targets[0]).removeprefix("schedule_params.") for one in found]
+    return [(path, ast.get_source_segment(source, one) or ast.unparse(one)) for path, one in zip(paths, found)]
 
 
 def joined_settings(*texts: str | None) -> str:

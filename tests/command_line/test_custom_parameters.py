@@ -244,9 +244,38 @@ def test_initial_weights_of_a_network(manager):
 
 
 def test_all_or_nothing(manager):
+    first = "agent_params.algorithm.discount=0.5; env_params.additional_simulator_parameters['size']=4"
     with pytest.raises(CoachError):
-        apply_custom_parameters(manager, "agent_params.algorithm.discount=0.5; agent_params.algorithm.nothing=1")
+        apply_custom_parameters(manager, f"{first}; agent_params.algorithm.nothing=1")
     assert manager.agent_params.algorithm.discount == 0.99
+    assert manager.env_params.additional_simulator_parameters == {}
+
+
+def test_a_setting_can_be_in_the_value_of_an_earlier_setting(manager):
+    schedule, simulator = "agent_params.algorithm.schedule", "env_params.additional_simulator_parameters"
+    apply_custom_parameters(
+        manager,
+        f"{schedule}=ExponentialSchedule(1, 0.1, 0.9); {schedule}.decay_coefficient=0.8; "
+        f"{simulator}={{'size': 4}}; {simulator}['colour']='red'",
+    )
+    assert manager.agent_params.algorithm.schedule.decay_coefficient == 0.8
+    assert manager.env_params.additional_simulator_parameters == {"size": 4, "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("agent_params.algorithm['discount']", "no item 'discount'; did you mean 'agent_params.algorithm.discount'?"),
+        ("agent_params.network_wrappers.main.learning_rate", "mean \"agent_params.network_wrappers['main']\"?"),
+        ("agent_params.algorithm.discount[0]", "'agent_params.algorithm.discount' has no item 0"),
+        ("improve_steps[0]", "'improve_steps' has no item 0"),
+    ],
+)
+def test_a_key_instead_of_an_attribute_and_the_other_way_round(manager, path, place):
+    manager.agent_params = DQNAgentParameters()
+    with pytest.raises(CoachError) as error:
+        apply_custom_parameters(manager, f"{path}=0.5")
+    assert place in str(error.value)
 
 
 @pytest.mark.parametrize("name", [name for name, module in CONSTRUCTORS.items() if module.count(".") == 1])
@@ -354,6 +383,13 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         (
             "agent_params.network_wrappers['main'].middleware_parameters.parameterized_class_name='rl_coach.x:Y'",
             "there is no module 'rl_coach.x'",
+        ),
+        ("visualization_parameters.video_dump_filters=[[MaxDumpFilter()]]", "each item an object with should_dump"),
+        ("agent_params.memory.load_memory_from_file_path=[]", "must be a file of recorded data, or a list of one or"),
+        ("agent_params.memory.load_memory_from_file_path=3", "must be a file of recorded data, or a list of one or"),
+        (
+            "agent_params.memory.load_memory_from_file_path='a'; agent_params.algorithm.load_memory_from_file_path='b'",
+            "and memory.load_memory_from_file_path differ: leave one out",
         ),
         ("name=-0.5", "'name' must be a text"),
         ("progress=1", "there is no parameter 'progress'; choose from agent_params, checkpoints_to_keep, env_params, "),

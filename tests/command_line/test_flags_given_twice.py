@@ -22,6 +22,8 @@ def test_settings_callbacks_and_services_add_up():
         (["--seed", "1" * 40], "is too large: it must be"),
         (["-cp", "a['b'] = 1; a[\"b\"] = 2"], "'a['b']' is set twice: leave one out"),
         (["-cp", "a.b = 1", "-cp", "c=1; a.b=2"], "'a.b' is set twice: leave one out"),
+        (["-cp", "schedule_params.a = 1; a = 2"], "'a' is set twice: leave one out"),
+        (["-cp", "a['b'].c = 1", "-cp", "a['b'] = 2"], "'a['b']' replaces 'a['b'].c': set 'a['b']' first"),
         (["-e", "one", "--experiment_name=two"], "it is given twice, as one and two"),
     ],
 )

@@ -207,6 +207,8 @@ def test_what_cannot_be_made_is_refused_in_one_line(level, settings, message):
         (2, "no", "'terminated' of player 'a' is 'no', not True or False"),
         (2, None, "'terminated' of player 'a' is None, not True or False"),
         (3, 0.5, "'truncated' of player 'a' is 0.5, not True or False"),
+        (1, None, "the reward of player 'a' is None, not a number"),
+        (1, [1, 2], "the reward of player 'a' is [1, 2], not a number"),
         (0, None, "the observation of player 'a': 'observation' is None, which is not an array of numbers"),
         (0, np.zeros(9), "the observation of player 'a': 'observation' has the shape (9,), its space says"),
     ],
@@ -226,6 +228,38 @@ def test_an_answer_that_has_another_form_in_a_later_step_is_one_line(monkeypatch
     monkeypatch.setattr(Scripted, "step", step)
     with pytest.raises(CoachError) as refusal:
         environment.step(environment.get_random_action())
+    assert message in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("place, name", [(1, "rewards"), (2, "terminations"), (3, "truncations")])
+def test_a_player_that_a_step_leaves_out_is_named(monkeypatch, place, name):
+    from tests.zoo.parallel_players import Scripted
+
+    own = Scripted.step
+
+    def step(self, actions):
+        answer = list(own(self, actions))
+        del answer[place]["b"]
+        return tuple(answer)
+
+    monkeypatch.setattr(Scripted, "step", step)
+    with pytest.raises(CoachError, match=f"the {name} of step have no player 'b', whom the observations have"):
+        made("tests.zoo.parallel_players:make")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("import nothere_at_all", "the package 'nothere_at_all' is not installed: "),
+        ("from numpy import nothere", "cannot import name 'nothere' from 'numpy'"),
+    ],
+)
+@pytest.mark.parametrize("is_in_function", [False, True])
+def test_a_package_that_a_level_needs_is_named_with_its_command(tmp_path, text, message, is_in_function):
+    body = f"def parallel_env(**_):\n    {text}\n" if is_in_function else f"{text}\ndef parallel_env(**_): pass\n"
+    (tmp_path / "mine.py").write_text(body)
+    with pytest.raises(CoachError) as refusal:
+        made(str(tmp_path / "mine.py"))
     assert message in str(refusal.value) and "\n" not in str(refusal.value)
 
 

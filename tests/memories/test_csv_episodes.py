@@ -174,6 +174,8 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         (STEPS, ["0,1,1,1"], "line 2 has 4 cells, and the header has 5"),
         (STEPS, ["0,1,,1,1"], "line 2, column 'reward': '' is not a finite number"),
         (STEPS, ["0,1,1,1,1", "0,1,inf,1,1"], "line 3, column 'reward': 'inf' is not a finite number"),
+        (STEPS, ["0,1,1,1,1", ",1,1,1,1"], "line 3, column 'episode_id': '' is not the name of an episode"),
+        (STEPS, ["NaN,1,1,1,1"] * 2, "line 2, column 'episode_id': 'NaN' is not the name of an episode"),
         (STEPS.replace(",", ";"), ["0;1;1;1;1"], "has ';' between its columns"),
         (STEPS + ",all_action_probabilities", ['0,1,1,1,1,"[1, x]"'], "is not a list of numbers"),
         (NEXT + ",terminated", ["0,1,1,1,1,1,1,1", "0,1,1,1,1,1,1,1"], "line 2: the episode has ended"),

@@ -318,6 +318,14 @@ def test_filtered_values_stay_so_in_other_files(tmp_path):
         assert started(agent, tmp_path).get_agent().memory.transitions.rewards()[0] == 0.5
 
 
+def test_a_file_without_an_observation_of_the_environment_is_one_line(tmp_path):
+    (tmp_path / "data.csv").write_text("episode_id,action,reward,state_obs_0,terminated\n0,1,1,1,1\n")
+    agent = scaling_dqn()
+    agent.memory.load_memory_from_file_path = f"{tmp_path}/data.csv"
+    with pytest.raises(CoachError, match=r"data.csv' has no state 'observation': its observations are 'obs'"):
+        started(agent, tmp_path)
+
+
 def test_actions_of_the_environment_become_those_of_the_agent(tmp_path):
     steps = collected("Pendulum-v1", "tests/pendulum-v0", episodes=1, max_episode_steps=20)
     agent = DDPGAgentParameters()

@@ -383,7 +383,7 @@ def test_ratios_that_make_no_sense(ratio):
 
 
 def test_a_ratio_that_leaves_nothing_to_evaluate():
-    with pytest.raises(CoachError, match="train_to_eval_ratio"):
+    with pytest.raises(CoachError, match="with train_to_eval_ratio 1, all 2 episodes are for training; lower train_to"):
         episodic([2, 2]).prepare_evaluation_dataset()
 
 

@@ -130,6 +130,14 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[coach]\nredis_url = redis://a?password=hush", "[coach] redis_url = redis://a?password=...: no set"),
         ("[coach]\nredis_url = redis://a?ssl_ca_certs=/a", "[coach] redis_url = redis://a?ssl_ca_certs=/a: no setting"),
         ("[coach]\nredis_url = unix://a.sock", "[coach] redis_url = unix://a.sock: allowed: the absolute path of a"),
+        (
+            "[coach]\nredis_url = rediss://a?ssl_keyfile=/k",
+            "[coach] redis_url = rediss://a?ssl_keyfile=/k: 'ssl_keyfile' after '?' needs 'ssl_certfile'",
+        ),
+        (
+            "[coach]\nredis_url = rediss://a?ssl_cert_reqs=none&ssl_check_hostname=1",
+            "[coach] redis_url = rediss://a?ssl_cert_reqs=none&ssl_check_hostname=1: 'ssl_check_hostname' after '?'",
+        ),
         ("[coach]\nredis_url = rediss://a?ssl_ca_certs=/no", "[coach] redis_url = rediss://a?ssl_ca_certs=/no: ssl_"),
         (
             "[coach]\nimage = a\nredis_url = unix:///a",

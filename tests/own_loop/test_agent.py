@@ -309,6 +309,48 @@ def test_a_recorded_action_that_is_no_whole_number_is_one_line(action):
             learn({**batch, "actions": [0, 1.0, action, *[1] * 5]})
 
 
+@pytest.mark.parametrize(
+    ("recorded", "message"),
+    [
+        (lambda columns: 3, "the recorded steps are of the type int: give a dictionary of columns, or a list with"),
+        (lambda columns: "steps.csv", "the recorded steps are of the type str: give a dictionary of columns"),
+        (lambda columns: [(state(), 0, 1.0, True)], "the recorded steps are of the type list: give a dictionary"),
+        (lambda columns: {**columns, "actions": [0, 1]}, "'actions' of the recorded steps has 2 rows, and 'rewards' h"),
+        (lambda columns: {**columns, "actions": 0}, "'actions' of the recorded steps has 1 rows, and 'rewards' has 8"),
+    ],
+)
+def test_recorded_steps_of_another_form_are_one_line(recorded, message):
+    agent = bandit()
+    for learn in (agent.import_observations, agent.update):
+        with pytest.raises(CoachError, match=re.escape(message)):
+            learn(recorded(recorded_batch()))
+    with pytest.raises(CoachError, match="the recorded steps are of the type NoneType"):
+        agent.import_observations(None)
+
+
+def test_one_update_can_have_a_dictionary_for_each_step():
+    columns, rows = recorded_batch(), []
+    for number in range(8):
+        rows.append({name: column[number] for name, column in columns.items()})
+    one, other = bandit().update(columns), bandit().update(rows)
+    assert one == other and one.per_item.tolist() == other.per_item.tolist()
+
+
+def test_rows_of_recorded_columns_are_in_their_order_and_not_in_the_order_of_labels():
+    pandas, agent, batch = pytest.importorskip("pandas"), bandit(), recorded_batch()
+    rewards = np.arange(8.0, dtype=np.float32)
+    batch["rewards"] = pandas.Series(rewards, index=range(8)[::-1])
+    agent.import_observations({**batch, "terminals": [True] * 8})
+    assert agent.graph_manager.get_agent().memory.transitions.rewards().tolist() == rewards.tolist()
+
+
+def test_recorded_columns_may_be_arrays_of_a_framework():
+    jnp, agent = pytest.importorskip("jax.numpy"), bandit()
+    columns = {name: jnp.asarray(column) for name, column in recorded_batch().items()}
+    assert agent.import_observations(columns) == 8
+    assert agent.import_observations([{name: column[0] for name, column in columns.items()}]) == 1
+
+
 def test_several_environments_are_named_and_answer_when_they_want():
     agent = bandit(num_envs=3, env_ids=["north", "south", "west"])
     assert len(agent.act(np.zeros((3, 3), np.float32))) == 3

@@ -40,8 +40,8 @@ def dqn():
         ({"actions": ["a"] * 4}, "the action .* is not a whole number"),
         ({"actions": [0.5, 1, 2, 0]}, "the action 0.5 is not a whole number"),
         ({"actions": [np.nan, 1, 2, 0]}, "the action nan is not a whole number"),
-        ({"actions": [0, 1]}, "2 rows are given"),
-        ({"terminals": "abcd"}, "'abcd' is given"),
+        ({"actions": [0, 1]}, "'actions' of the recorded steps has 2 rows, and 'rewards' has 4"),
+        ({"terminals": "abcd"}, "'terminals' of the recorded steps has 1 rows"),
         ({"states": np.ones((4, 3))}, "has the shape"),
     ],
 )

@@ -112,6 +112,16 @@ def test_runs_without_a_score_or_an_end_are_told_of(experiments):
     ]
 
 
+def test_a_copy_of_a_run_does_not_count(experiments):
+    expected = compare(["CartPole_DQN", "CartPole_PG"])
+    run = sorted((experiments / "CartPole_DQN").iterdir())[0]
+    shutil.copytree(run, run.with_name("copy_of_a_run"))
+    found = compare(["CartPole_DQN", "CartPole_PG"])
+    assert found.notes == ["CartPole_DQN: 1 of 4 runs are copies of other runs and do not count"]
+    for side, other in zip(found.sides, expected.sides):
+        np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
+
+
 def test_the_command_prints_a_table_and_writes_a_report(experiments, capsys):
     assert main(["compare", "CartPole_DQN", "CartPole_PG", "--range", "CartPole-v1=0,200", "-o", "out"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -13,9 +13,10 @@ import types
 import numpy as np
 import pytest
 
+from rl_coach.coach import main
 from rl_coach.command_line import several_runs
 from rl_coach.command_line.arguments import get_argument_parser
-from rl_coach.runs import experiments, side_by_side
+from rl_coach.runs import experiments, run_group, side_by_side
 from rl_coach.utils import CoachError
 from tests.terminal import terminal
 
@@ -191,6 +192,21 @@ def test_a_seed_that_dies_without_a_word_has_failed(place):
     assert re.search(r"seed 7 failed: ended with exit code 7 \(its output: ", end)
     died = record_of(group_of(place))["runs"][1]
     assert (died["state"], died["error"]) == ("failed", "ended with exit code 7")
+
+
+@pytest.mark.parametrize("settings", [{}, {"setting": "discount=0.9"}])
+def test_a_score_that_is_no_number_does_not_count_and_is_named(tmp_path, capsys, settings):
+    runs = [{"name": f"seed_{seed}", "seed": seed, **settings} for seed in range(3)]
+    run_group.write(tmp_path, {"arguments": {"preset": "CartPole_DQN"}, "runs": runs})
+    for run, score in zip(runs, (100.0, float("nan"), 200.0)):
+        (tmp_path / run["name"]).mkdir()
+        status = {"state": "finished", "progress": {"steps": 50, "last_evaluation": score}}
+        (tmp_path / run["name"] / "status.json").write_text(json.dumps(status))
+    with pytest.raises(SystemExit, match="0"):
+        main(["--resume", str(tmp_path)])
+    printed = "".join(capsys.readouterr())
+    assert "warning: the score of seed 1 is not a finite number, and does not count" in printed
+    assert record_of(tmp_path)["statistics"][settings.get("setting", "")]["mean"] == 150
 
 
 @pytest.mark.parametrize(

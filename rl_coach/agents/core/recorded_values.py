@@ -10,6 +10,7 @@ from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
 from rl_coach.space_values import first_wrong_probabilities, refuse_misfit, require_values
 from rl_coach.spaces import SpacesDefinition
+from rl_coach.utils import CoachError
 
 PROBABILITIES = "all_action_probabilities"
 _ROWS_AT_ONCE = 1024  # observations that share frames take many times the memory as rows
@@ -39,8 +40,10 @@ def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int
     require_values(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1)), "reward", place, first)
     for kind, columns in (("state", batch.state_columns), ("next state", batch.next_state_columns)):
         for name, space in spaces.state.sub_spaces.items():
-            if name in columns:
-                require_values(space, columns[name], f"{kind} '{name}'", place, first)
+            if name not in columns:
+                found = ", ".join(map(repr, columns)) or "none"
+                raise CoachError(f"{place} has no {kind} '{name}': its observations are {found}")
+            require_values(space, columns[name], f"{kind} '{name}'", place, first)
     if PROBABILITIES in batch.info_columns:
         misfit = first_wrong_probabilities(spaces.action, batch.info(PROBABILITIES))
         refuse_misfit(misfit, f"'{PROBABILITIES}'", place, first)

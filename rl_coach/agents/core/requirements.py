@@ -139,7 +139,13 @@ class AgentRequirements:
 
     def _unmet_by_memory(self, agent: str, parameters: AgentParameters, memory: Memory) -> Iterator[str]:
         waits = parameters.algorithm.store_transitions_only_when_episodes_are_terminated
-        is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
+        recorded = [part.load_memory_from_file_path for part in (parameters.algorithm, parameters.memory)]
+        if all(recorded) and recorded[0] != recorded[1]:
+            yield (
+                f"agent '{agent}' loads its memory from one setting, but algorithm.load_memory_from_file_path and "
+                f"memory.load_memory_from_file_path differ: leave one out"
+            )
+        is_recorded = any(recorded)
         # copies with other goals have other rewards, and no returns
         knows_returns = (receives_episodes(memory) or waits or is_recorded) and not memory.relabels
         for requirement, is_met, learned, lacks in (

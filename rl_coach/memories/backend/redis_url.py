@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 FORMS = "redis://host:port/database, rediss:// for TLS, or unix:///path/of/socket?db=0"
 _SCHEMES = ("redis", "rediss", "unix")
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_YES = ("true", "yes", "1")
 _BOOLEAN = r"(?i:true|false|yes|no|1|0)"
 _QUERY: Mapping[str, str] = {
     "db": r"\d+",
@@ -45,6 +46,11 @@ def mistake(url: str) -> str | None:
             return f"no setting '{name}' after '?'; allowed with {scheme}://: {', '.join(allowed)}{hint}"
         if not re.fullmatch(_QUERY[name], value):
             return f"'{name}' after '?' has a value that is not allowed"
+    given = dict(parse_qsl(parts.query))
+    if "ssl_keyfile" in given and "ssl_certfile" not in given:
+        return "'ssl_keyfile' after '?' needs 'ssl_certfile', the certificate of this key"
+    if given.get("ssl_cert_reqs") == "none" and given.get("ssl_check_hostname", "no").lower() in _YES:
+        return "'ssl_check_hostname' after '?' has no effect with ssl_cert_reqs=none: leave one of them out"
     return None
 
 

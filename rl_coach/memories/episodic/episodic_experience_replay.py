@@ -341,7 +341,7 @@ class EpisodicExperienceReplay(Memory):
             return self._num_complete
         if not self._num_training:
             raise CoachError(
-                f"cannot sample: all {len(self._lengths)} episodes are for evaluation; raise memory.train_to_eval_ratio"
+                f"cannot sample: all {len(self._lengths)} episodes are for evaluation; raise train_to_eval_ratio"
             )
         return self._num_training
 
@@ -402,7 +402,9 @@ class EpisodicExperienceReplay(Memory):
         episodes = self.get_all_complete_episodes_from_to(first, self.num_complete_episodes())
         if not episodes:
             raise CoachError(
-                f"no episode is left for evaluation; lower memory.train_to_eval_ratio ({self.train_to_eval_ratio})"
+                f"no episode is left for evaluation: with train_to_eval_ratio {self.train_to_eval_ratio}, all "
+                f"{self.num_complete_episodes()} episodes are for training; lower train_to_eval_ratio, or record more "
+                f"episodes"
             )
         self.evaluation_dataset_as_episodes = episodes
         self.evaluation_dataset_as_transitions = [t for episode in episodes for t in episode.transitions]
