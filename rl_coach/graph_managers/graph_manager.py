@@ -62,7 +62,6 @@ __all__ = [
     "SimpleScheduleWithoutEvaluation",
 ]
 
-_ONE_STEP = EnvironmentSteps(1)
 ENDLESS_EPISODE = 100_000
 """Coach warns of an episode with this number of steps, and does not wait for its end. Episodes of Atari games have at
 most 27,000 steps."""
@@ -412,9 +411,6 @@ class GraphManager(CoachNames, Constrained):
         :param wait_for_full_episodes: continue until the last episode ends. This has no effect if several copies of the
             environment play at once, or if the episode already has ``ENDLESS_EPISODE`` steps
         """
-        if steps is _ONE_STEP:
-            self._step()
-            return
         self.verify_graph_was_created()
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
