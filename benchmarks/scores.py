@@ -48,7 +48,7 @@ PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
 UNTUNED = (
     "CartPole_APPO", "CartPole_ARS", "CartPole_DreamerV3", "ControlSuite_DreamerV3",
     "ControlSuitePixels_DreamerV3", "ExplorationChain_Bootstrapped_DQN", "ExplorationChain_Dueling_DDQN",
-    "ExplorationChain_UCB_Q_ensembles", "Pendulum_FastSAC", "Pendulum_FastTD3",
+    "ExplorationChain_UCB_Q_ensembles", "MiniGridMemory_DreamerV3", "Pendulum_FastSAC", "Pendulum_FastTD3",
 )  # fmt: skip
 LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3", "sheeprl": "SheepRL"}
 SIDES = {"sb3": "benchmarks.sb3_scores", "sheeprl": "benchmarks.sheeprl_side"}

@@ -55,6 +55,11 @@ SETTINGS = {
         1_250,
         sees_images=True,
     ),
+    "MiniGridMemory_DreamerV3": PeerSettings(
+        ("env=gym", "env.id=MiniGrid-MemoryS7-v0", "env.wrapper._target_=benchmarks.sheeprl_side.memory"),
+        11_000,
+        2_500,
+    ),
 }
 
 
@@ -110,6 +115,13 @@ def with_one_image(**settings: Any) -> Any:
             return observation, total, *ends
 
     return DrawnOnce(**settings)
+
+
+def memory(id: str, render_mode: str) -> Any:  # names of SheepRL's settings
+    """The environment of our preset ``MiniGridMemory_DreamerV3``. The parameters of SheepRL have no effect."""
+    from rl_coach.environments.toy_problems.minigrid_memory import minigrid_memory
+
+    return minigrid_memory()
 
 
 def evaluate(checkpoint: pathlib.Path, episodes: int) -> float:

@@ -42,6 +42,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_TRPO",
     "ControlSuite_DreamerV3",
     "ControlSuitePixels_DreamerV3",
+    "MiniGridMemory_DreamerV3",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

@@ -1,0 +1,36 @@
+"""DreamerV3 remembers an object that it no longer sees: ``coach -p MiniGridMemory_DreamerV3 -f jax``."""
+
+from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
+from rl_coach.architectures.world_model import ModelSize
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.schedules import LinearSchedule
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = EnvironmentSteps(10000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2500)
+schedule_params.evaluation_steps = EnvironmentEpisodes(20)
+schedule_params.heatup_steps = EnvironmentSteps(1000)
+
+# Agent
+agent_params = DreamerV3AgentParameters()
+agent_params.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
+network = agent_params.network_wrappers["main"]
+network.middleware_parameters.sequence_length = 16
+network.batch_size = 256
+network.learning_rate = LinearSchedule(0.0, 0.001, 100)
+
+# Environment
+env_params = GymVectorEnvironment(level="rl_coach.environments.toy_problems.minigrid_memory:minigrid_memory")
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+)
