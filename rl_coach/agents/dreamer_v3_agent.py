@@ -236,8 +236,7 @@ class DreamerV3Agent(PolicyAgent):
             # the state before an episode is zeros; the agent still has the state of the episode before
             self._imagined = {name: ops.zeros_like(before[name]) for name in ("deter", "stoch")}
         # the decoder does not read the last part, the probabilities
-        deter, stoch = self._imagined.values()
-        decoded = model.head(DECODER, ops.concatenate([deter, stoch, stoch], axis=-1))
+        decoded = model.head(DECODER, ops.concatenate([*self._imagined.values(), self._imagined["stoch"]], axis=-1))
         return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
 
     def observe_transition(self, transition: Any) -> bool:

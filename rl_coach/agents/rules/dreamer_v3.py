@@ -254,12 +254,13 @@ class _Losses:
         logits = self.model.head(RETURN, features)["return_logits"]
         values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, last.shape[0])))
         ends = *self._outcome(last), decoded(ops, self._constant.head(RETURN, last)["return_logits"])
-        following = (ops.concatenate([one[1:], end[None]], axis=0) for one, end in zip((*outcomes, values), ends))
-        returns = ops.stop_gradient(lambda_returns(ops, *following, settings.return_lambda * ops.ones_like(values)))
+        columns = zip((*outcomes, values), ends)
+        rewards, discounts, next_values = (ops.concatenate([one[1:], end[None]], axis=0) for one, end in columns)
+        mixing = settings.return_lambda * ops.ones_like(values)
+        returns = ops.stop_gradient(lambda_returns(ops, rewards, discounts, next_values, mixing))
         # the weight of a step is the probability that the episode lasts until this step
         weights = self._flat(ops.cumprod(outcomes[1], axis=0))
         spread = self._spread(self._flat(returns))
-
         policy = self.model.head(POLICY, features)
         advantages = self._flat(returns - values) / ops.maximum(spread, 1.0)
         randomness = entropy(ops, policy)
