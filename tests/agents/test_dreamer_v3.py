@@ -44,6 +44,8 @@ if FRAMEWORK is Frameworks.mxnet:
     pytest.skip("on MXNet, it is refused", allow_module_level=True)
 elif FRAMEWORK is Frameworks.torch:
     from rl_coach.architectures.torch_components import ops
+elif FRAMEWORK is Frameworks.tensorflow:
+    from rl_coach.architectures.tensorflow_components import ops
 else:
     from keras import ops
 
