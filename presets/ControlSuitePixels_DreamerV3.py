@@ -1,7 +1,6 @@
 """DreamerV3 learns tasks of the DeepMind Control Suite from images: ``coach -p ControlSuitePixels_DreamerV3``."""
 
 from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
-from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.control_suite_environment import ControlSuiteEnvironmentParameters, ObservationType
@@ -9,7 +8,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.schedules import LinearSchedule
+from rl_coach.presets.tuned._networks import as_small_dreamer
 from rl_coach.spaces import ImageObservationSpace
 
 # Schedule
@@ -21,12 +20,7 @@ schedule_params.heatup_steps = EnvironmentSteps(1000)
 
 # Agent
 agent_params = DreamerV3AgentParameters()
-agent_params.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
-agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
-network = agent_params.network_wrappers["main"]
-network.middleware_parameters.sequence_length = 16
-network.batch_size = 256
-network.learning_rate = LinearSchedule(0.0, 0.001, 100)
+as_small_dreamer(agent_params)
 
 # Environment
 env_params = ControlSuiteEnvironmentParameters(level="cartpole:swingup")

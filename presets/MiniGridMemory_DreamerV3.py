@@ -1,13 +1,12 @@
 """DreamerV3 remembers an object that it no longer sees: ``coach -p MiniGridMemory_DreamerV3 -f jax``."""
 
 from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
-from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.schedules import LinearSchedule
+from rl_coach.presets.tuned._networks import as_small_dreamer
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -18,12 +17,7 @@ schedule_params.heatup_steps = EnvironmentSteps(1000)
 
 # Agent
 agent_params = DreamerV3AgentParameters()
-agent_params.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
-agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
-network = agent_params.network_wrappers["main"]
-network.middleware_parameters.sequence_length = 16
-network.batch_size = 256
-network.learning_rate = LinearSchedule(0.0, 0.001, 100)
+as_small_dreamer(agent_params)
 
 # Environment
 env_params = GymVectorEnvironment(level="rl_coach.environments.toy_problems.minigrid_memory:minigrid_memory")

@@ -1,5 +1,5 @@
-"""Settings that several tuned presets use: the networks, replay buffers and noise of the libraries in which the
-settings were found, and the settings of all MuJoCo presets.
+"""Settings that several presets use: networks, replay buffers and noise as in other libraries, the settings of all
+MuJoCo presets, and the small model of DreamerV3.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, SphereOutput
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -18,7 +19,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 
 
 def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
@@ -41,6 +42,16 @@ def as_dqn(network: NetworkParameters, learning_rate: Any, batch_size: int) -> N
     two_layers(network, (256, 256))
     as_pytorch(network, learning_rate, batch_size)
     network.replace_mse_with_huber_loss, network.clip_gradients = True, 10.0
+
+
+def as_small_dreamer(agent: AgentParameters) -> None:
+    """Set a model that is smaller than the smallest of the paper, 16 sequences of 16 steps, and an update after every 4
+    steps."""
+    agent.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
+    network = agent.network_wrappers["main"]
+    network.middleware_parameters.sequence_length, network.batch_size = 16, 256
+    network.learning_rate = LinearSchedule(0.0, 0.001, 100)
 
 
 def value_and_policy(network: NetworkParameters, learning_rate: Any, batch_size: int = 64) -> None:
