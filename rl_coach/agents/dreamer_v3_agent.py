@@ -10,7 +10,7 @@ from rl_coach.agents.core.batches import BatchSource, MemoryBatches
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.core.sequences import stored_state, stored_states
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
-from rl_coach.agents.rules.dreamer_v3 import DECODER, DreamerSettings, dreamer_rule, imagined_step
+from rl_coach.agents.rules.dreamer_v3 import DECODER, DreamerSettings, as_features, dreamer_rule, imagined_step
 from rl_coach.architectures import world_model
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -231,12 +231,11 @@ class DreamerV3Agent(PolicyAgent):
             nothing = ops.zeros_like(model.embed(self.prepare_batch_for_inference(self.episode.curr_state, "main")))
             is_seen = (step - 1) % FRAMES < CONTEXT
             state = imagined_step(ops, model, size, before if is_seen else before | self._imagined, nothing)
-            self._imagined = {"deter": state[:, : size.deter], "stoch": state[:, size.deter :]}
         else:
             # the state before an episode is zeros; the agent still has the state of the episode before
-            self._imagined = {name: ops.zeros_like(before[name]) for name in ("deter", "stoch")}
-        # the decoder does not read the last part, the probabilities
-        decoded = model.head(DECODER, ops.concatenate([*self._imagined.values(), self._imagined["stoch"]], axis=-1))
+            state = ops.concatenate([ops.zeros_like(before[one]) for one in ("deter", "stoch")], axis=-1)
+        self._imagined = {"deter": state[:, : size.deter], "stoch": state[:, size.deter :]}
+        decoded = model.head(DECODER, as_features(ops, size, state))
         return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
 
     def observe_transition(self, transition: Any) -> bool:

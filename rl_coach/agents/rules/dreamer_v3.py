@@ -224,7 +224,7 @@ class _Losses:
         ops, size, model = self._ops, self._settings.size, self._constant
 
         def step(state: Any, random: Any) -> tuple[Any, tuple[Any, ...]]:
-            features = self._as_features(state)
+            features = as_features(ops, size, state)
             action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
             # here and not for all steps at once: the outputs of one step stay in the processor's cache
             slow = decoded(ops, self._slow.head(RETURN, features)["return_logits"])
@@ -235,11 +235,7 @@ class _Losses:
 
         random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
         last, found = ops.scan(step, features[:, : size.latent], ops.swapaxes(random, 0, 1))
-        return self._as_features(last), *found
-
-    def _as_features(self, states: Any) -> Any:
-        """[N, F], features with zeros for the probabilities, which the heads do not read. :param states: [N, S]"""
-        return self._ops.concatenate([states, 0.0 * states[:, self._settings.size.deter :]], axis=-1)
+        return as_features(ops, size, last), *found
 
     def _outcome(self, features: Any) -> tuple[Any, Any]:
         outcome = self._constant.head(OUTCOME, features)
@@ -250,7 +246,7 @@ class _Losses:
         the batch. The parameters are the results of ``imagine``.
         """
         (states, actions, slow_values, *outcomes), ops, settings = by_step, self._ops, self._settings
-        features = self._as_features(self._flat(states))
+        features = as_features(ops, settings.size, self._flat(states))
         logits = self.model.head(RETURN, features)["return_logits"]
         values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, last.shape[0])))
         ends = *self._outcome(last), decoded(ops, self._constant.head(RETURN, last)["return_logits"])
@@ -292,6 +288,11 @@ class _Losses:
         logits = self.model.head(RETURN, of_steps)["return_logits"]
         slow = decoded(ops, self._slow.head(RETURN, ops.stop_gradient(of_steps))["return_logits"])
         return weighted_mean(ops, critic_loss(ops, logits, returns, slow), self._flat(is_transition))
+
+
+def as_features(ops: Any, size: ModelSize, states: Any) -> Any:
+    """[N, F], features with zeros for the probabilities, which the heads do not read. :param states: [N, S]"""
+    return ops.concatenate([states, 0.0 * states[:, size.deter :]], axis=-1)
 
 
 def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dict[str, Any], nothing: Any) -> Any:
