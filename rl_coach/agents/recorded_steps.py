@@ -24,9 +24,10 @@ _WEIGHTS = "importance_weights"
 _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 
 
-def checked(data: Any) -> dict[str, Any] | list[dict[str, Any]]:
-    """Recorded steps as a dictionary of columns, or as a list with a dictionary for each step.
+def steps_of(data: Any) -> list[dict[str, Any]]:
+    """Recorded steps as a list with a dictionary for each step.
 
+    :param data: a dictionary of columns, or a dictionary for each step
     :raises CoachError: if the data have another form, or the columns differ in length
     """
     if not isinstance(data, Mapping):
@@ -41,23 +42,21 @@ def checked(data: Any) -> dict[str, Any] | list[dict[str, Any]]:
     rewards = columns.get("rewards", [])
     if np.ndim(rewards) == 0:
         raise CoachError(f"'rewards' of the recorded steps is {rewards!r}: give a list with one reward for each step")
+    count = len(rewards)
     for name, column in columns.items():
-        _require_rows(name, column, len(rewards))
-    return columns
+        _require_rows(name, column, count)
+    return [{name: row(column, number, count) for name, column in columns.items()} for number in range(count)]
 
 
 def _rows(
     data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Convert columns, or a dict for each step, to a list with a dict for each step.
+    """Checked steps; see ``steps_of``.
 
     :raises CoachError: if the data have another form, a necessary column is missing, a column is unknown, the columns
         differ in length, or an end of an episode is neither true nor false
     """
-    found = checked(data)
-    if isinstance(found, dict):
-        columns, count = found, len(found.get("rewards", []))
-        found = [{name: row(column, number, count) for name, column in columns.items()} for number in range(count)]
+    found = steps_of(data)
     for number, one in enumerate(found):
         for name in ("terminals", "truncated"):
             if name in one:

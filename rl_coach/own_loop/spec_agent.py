@@ -20,7 +20,6 @@ from rl_coach.own_loop.forms import Actions, Parts, observation_space, with_boun
 from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
-from rl_coach.space_values import row
 from rl_coach.utilities.spec_fields import Fields, plain, read_spec, shown, underscored
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -360,13 +359,8 @@ class SpecAgent(Agent):
 
     def _chosen(self, data: Any) -> Any:
         """Recorded steps with actions in the agent's form."""
-        from_user, data = self.spec.actions.from_user, recorded_steps.checked(data)
-        if isinstance(data, list):
-            return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
-        if "actions" not in data:
-            return data
-        count = len(data.get("rewards", []))
-        return {**data, "actions": [from_user(row(data["actions"], number, count)) for number in range(count)]}
+        from_user, steps = self.spec.actions.from_user, recorded_steps.steps_of(data)
+        return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in steps]
 
     # files
 
