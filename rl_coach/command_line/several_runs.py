@@ -295,8 +295,8 @@ class _Group:
         return scored
 
     def _say_what_does_not_count(self) -> None:
-        scores = {label_of(run["name"]): run["score"] for run in self._document["runs"] if run.get("score") is not None}
-        if lost := [name for name, score in scores.items() if not math.isfinite(score)]:
+        scored = [run for run in self._document["runs"] if run.get("score") is not None]
+        if lost := [label_of(run["name"]) for run in scored if not math.isfinite(run["score"])]:
             self._screen.warning(f"the score of {', '.join(lost)} is not a finite number, and does not count")
 
     def _say_table(self) -> None:

@@ -244,7 +244,8 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         if content in seen:
             copies += 1
             continue
-        seen |= {content} if content else set()
+        if content:
+            seen.add(content)
         if row["plays_with_others"]:  # the rewards of single agents are no score of the run
             row, signals = _printed(row, status), signals.iloc[:0]
         value = _score(row, signals, score)

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 FORMS = "redis://host:port/database, rediss:// for TLS, or unix:///path/of/socket?db=0"
 _SCHEMES = ("redis", "rediss", "unix")
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-_YES = ("true", "yes", "1")
-_BOOLEAN = r"(?i:true|false|yes|no|1|0)"
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+_BOOLEAN = f"(?i:{'|'.join((*_YES, *_NO))})"
 _QUERY: Mapping[str, str] = {
     "db": r"\d+",
     **dict.fromkeys(TLS_FILES, r".+"),
