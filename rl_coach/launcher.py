@@ -48,33 +48,6 @@ STEPS_TO_A_RUN = (
 
 OVERRIDES = OverrideTable({"distributes": STEPS_TO_A_RUN})
 
-_PROGRAMS = {
-    command_line.SWEEP: "rl_coach.command_line.sweep:run",
-    command_line.TUNE: "rl_coach.command_line.tune:run",
-    command_line.COMPARE: "rl_coach.command_line.compare:run",
-    command_line.DOCTOR: "rl_coach.command_line.reports:diagnose",
-    command_line.WATCH: "rl_coach.command_line.watch:run",
-    command_line.PACK: "rl_coach.command_line.reproduction:pack",
-    command_line.REPRODUCE: "rl_coach.command_line.reproduction:reproduce",
-    command_line.EXPORT: "rl_coach.command_line.trained_policies:export",
-    command_line.FETCH: "rl_coach.command_line.trained_policies:fetch",
-    command_line.PUSH: "rl_coach.command_line.trained_policies:push",
-    command_line.IMPORT: "rl_coach.command_line.sb3_import:run",
-    command_line.PORT: "rl_coach.command_line.port:run",
-    command_line.INIT: "rl_coach.command_line.init:run",
-    command_line.CHECK_ENVIRONMENT: "rl_coach.command_line.reports:check_environment",
-    command_line.ALGORITHMS: "rl_coach.command_line.reports:list_algorithms",
-    command_line.DATASET: "rl_coach.command_line.dataset:run",
-    command_line.DASHBOARD: "rl_coach.dashboard.app:run",
-    command_line.SEEDS_PROGRAM: "rl_coach.command_line.seeds_program:run",
-}
-"""The functions of the commands. A function gets the arguments after the command, and returns an exit code or None."""
-_BUILD_GRAPHS = {
-    command_line.SWEEP, command_line.TUNE, command_line.WATCH, command_line.REPRODUCE, command_line.IMPORT,
-    command_line.DATASET, command_line.SEEDS_PROGRAM,
-}  # fmt: skip
-"""The commands with functions that also get the launcher, because they build graphs."""
-
 
 class CoachLauncher:
     """Runs a command line. A subclass can override a method to change a step.
@@ -112,14 +85,16 @@ class CoachLauncher:
         began = time.monotonic()
         given = sys.argv[1:] if arguments is None else list(arguments)
         command = command_line.COMMANDS.get(given[0]) if given else None
-        if command is not None and given[0] in _PROGRAMS:
+        if command is not None and command.program is not None:
             signals = stop_signals.ending_at_once() if command.has_nothing_to_save else contextlib.nullcontext()
-            with signals:
-                code = self._run_program(given[0], given[1:])
+            module, _, function = command.program.partition(":")
+            with signals:  # the module is imported only now, so that other commands start quickly
+                program = getattr(importlib.import_module(module), function)
+                code = program(given[1:], self) if command.builds_graphs else program(given[1:])
             if code is not None:
                 sys.exit(code)
             return
-        if given[:1] == [command_line.EVALUATE]:
+        if given[:1] == ["evaluate"]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
             for one in evaluated:
                 flag_checks.require_run(one)
@@ -156,15 +131,6 @@ class CoachLauncher:
             budget.run(graph_manager, args, self, began)
         else:
             self.run_graph_manager(graph_manager, args)
-
-    def _run_program(self, name: str, arguments: Sequence[str]) -> int | None:
-        """Run a command. Its module is imported now, so that other commands start quickly.
-
-        :return: the exit code; None for 0
-        """
-        module, _, function = _PROGRAMS[name].partition(":")
-        program = getattr(importlib.import_module(module), function)
-        return program(arguments, self) if name in _BUILD_GRAPHS else program(arguments)
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
@@ -565,4 +531,4 @@ def _playback_hint(experiment_path: pathlib.Path) -> str:
     from rl_coach.environments.rendering import has_display
 
     window = ["--render"] if has_display() else []
-    return shell_command("coach", command_line.EVALUATE, shown(experiment_path), *window)
+    return shell_command("coach", "evaluate", shown(experiment_path), *window)

@@ -32,27 +32,7 @@ examples:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
-EXPORT = "export"
 POLICY, FROZEN_GRAPH = "policy", "frozen-graph"
-CHECK_ENVIRONMENT = "check-env"
-DASHBOARD = "dashboard"
-SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for users
-DATASET = "dataset"
-EVALUATE = "evaluate"
-EVALUATE_POLICY = "evaluate POLICY"
-WATCH = "watch"
-SWEEP = "sweep"
-COMPARE = "compare"
-DOCTOR = "doctor"
-TUNE = "tune"
-FETCH = "fetch"
-ALGORITHMS = "algorithms"
-PUSH = "push"
-IMPORT = "import"
-INIT = "init"
-PACK = "pack"
-PORT = "port"
-REPRODUCE = "reproduce"
 
 IMPORT_EXAMPLES = """\
 examples:
@@ -254,33 +234,39 @@ class Command(NamedTuple):
     """A command of ``coach``.
 
     :param usage: the command's arguments, for the help of ``coach``; None hides the command
+    :param program: the function of the command, as ``module:function``. It gets the arguments after the command, and
+        returns an exit code or None. None for a command of the launcher
     :param has_nothing_to_save: True if the command ends at the first signal
+    :param builds_graphs: True if the function also gets the launcher, because it builds graphs
     """
 
     usage: str | None
+    program: str | None = None
     has_nothing_to_save: bool = True
+    builds_graphs: bool = False
 
 
+_HERE = "rl_coach.command_line"
 COMMANDS = {
-    SWEEP: Command("-p PRESET SETTINGS [flags]", False),
-    TUNE: Command("-p PRESET --trials N [flags]", False),
-    COMPARE: Command("DIR ..."),
-    DOCTOR: Command("DIR"),
-    EVALUATE: Command("EXPERIMENT ... [flags]", False),
-    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", False),
-    PACK: Command("DIR [-o FILE]"),
-    REPRODUCE: Command("FILE", False),
-    EXPORT: Command("EXPERIMENT -o DIR"),
-    FETCH: Command("[NAME]"),
-    PUSH: Command("DIR REPO"),
-    IMPORT: Command("sb3 FILE -p PRESET [flags]"),
-    PORT: Command("SCRIPT.py [--library]"),
-    INIT: Command("FILE.py"),
-    CHECK_ENVIRONMENT: Command("LEVEL"),
-    ALGORITHMS: Command("[TEXT]"),
-    DATASET: Command("info|convert|record ..."),
-    DASHBOARD: Command("[flags]"),
-    SEEDS_PROGRAM: Command(None),
+    "sweep": Command("-p PRESET SETTINGS [flags]", f"{_HERE}.sweep:run", False, builds_graphs=True),
+    "tune": Command("-p PRESET --trials N [flags]", f"{_HERE}.tune:run", False, builds_graphs=True),
+    "compare": Command("DIR ...", f"{_HERE}.compare:run"),
+    "doctor": Command("DIR", f"{_HERE}.reports:diagnose"),
+    "evaluate": Command("EXPERIMENT ... [flags]", has_nothing_to_save=False),
+    "watch": Command("DIR [--gif FILE] [--mp4 FILE]", f"{_HERE}.watch:run", False, builds_graphs=True),
+    "pack": Command("DIR [-o FILE]", f"{_HERE}.reproduction:pack"),
+    "reproduce": Command("FILE", f"{_HERE}.reproduction:reproduce", False, builds_graphs=True),
+    "export": Command("EXPERIMENT -o DIR", f"{_HERE}.trained_policies:export"),
+    "fetch": Command("[NAME]", f"{_HERE}.trained_policies:fetch"),
+    "push": Command("DIR REPO", f"{_HERE}.trained_policies:push"),
+    "import": Command("sb3 FILE -p PRESET [flags]", f"{_HERE}.sb3_import:run", builds_graphs=True),
+    "port": Command("SCRIPT.py [--library]", f"{_HERE}.port:run"),
+    "init": Command("FILE.py", f"{_HERE}.init:run"),
+    "check-env": Command("LEVEL", f"{_HERE}.reports:check_environment"),
+    "algorithms": Command("[TEXT]", f"{_HERE}.reports:list_algorithms"),
+    "dataset": Command("info|convert|record ...", f"{_HERE}.dataset:run", builds_graphs=True),
+    "dashboard": Command("[flags]", "rl_coach.dashboard.app:run"),
+    "seeds-program": Command(None, f"{_HERE}.seeds_program:run", builds_graphs=True),  # for the processes of --seeds
 }
 """The commands by their names, in the order of the help."""
 _WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")
@@ -667,7 +653,7 @@ class _Usage(NamedTuple):
 
 # fmt: off
 _USAGES = {
-    COMPARE: _Usage("Compare runs: a report in Markdown and HTML, with figures.", COMPARE_EXAMPLES, [
+    "compare": _Usage("Compare runs: a report in Markdown and HTML, with figures.", COMPARE_EXAMPLES, [
         _flag("directory", "a directory that contains runs", metavar="DIR", nargs="+", type=_directory),
         _flag("-o --output", "the directory of the report (default: ./comparison)", metavar="DIR",
               default="comparison"),
@@ -678,28 +664,28 @@ _USAGES = {
               "highest score of all runs); can be given once for each environment",
               metavar="ENVIRONMENT=LOW,HIGH", action="append"),
     ]),
-    INIT: _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
+    "init": _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
         _flag("file", "the file of the environment", metavar="FILE.py", nargs="?"),
         _flag("--preset", "write a preset for this algorithm (coach algorithms lists them)", metavar="ALGORITHM"),
     ]),
-    PORT: _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
+    "port": _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
         _flag("script", "the script, which trains one model", metavar="SCRIPT.py"),
         _flag("--library", "write a script with make_agent instead of a preset", action="store_true"),
         _flag("-o --output", "the new file (default: ./SCRIPT_preset.py)", metavar="FILE"),
     ]),
-    PACK: _Usage("Write a run into one zip: preset, settings, seed, versions, signals and policy.", PACK_EXAMPLES, [
+    "pack": _Usage("Write a run into one zip: preset, settings, seed, versions, signals and policy.", PACK_EXAMPLES, [
         _flag("directory", "the directory of a run", metavar="DIR", type=_directory),
         _flag("-o --output", "the new file (default: ./EXPERIMENT_DATE.zip)", metavar="FILE"),
     ]),
-    REPRODUCE: _Usage("Train again from a file of coach pack, and compare bit for bit.", REPRODUCE_EXAMPLES, [
+    "reproduce": _Usage("Train again from a file of coach pack, and compare bit for bit.", REPRODUCE_EXAMPLES, [
         _flag("file", "the zip that coach pack has written", metavar="FILE"),
         _flag("--trust", "run the programs that the file contains or names", action="store_true"),
     ]),
-    DOCTOR: _Usage(
+    "doctor": _Usage(
         "Name the problem of each run in one sentence, with evidence from its signals and settings.", DOCTOR_EXAMPLES,
         [_flag("directory", "a directory that contains runs", metavar="DIR", type=_directory)],
     ),
-    TUNE: _Usage("Search for the best settings of a preset with Optuna, and write them as a preset.", TUNE_EXAMPLES, [
+    "tune": _Usage("Search for the best settings of a preset with Optuna, and write them as a preset.", TUNE_EXAMPLES, [
         _flag("--trials", f"total number of trials of the study (default: {DEFAULT_TRIALS})", type=_from(1),
               metavar="N"),
         _flag("--steps", "environment steps of a trial, with 20 evaluations (default: the preset's schedule)",
@@ -714,17 +700,18 @@ _USAGES = {
         _flag("--pruner", "how unpromising trials are stopped: median (default), hyperband, or none",
               choices=("median", "hyperband", "none"), default="median"),
         _flag("--parallel", "trials at the same time (default: one for each core)", type=_from(1), metavar="N"),
-    ], f"coach {TUNE} -p PRESET --trials N [flags]",
+    ], "coach tune -p PRESET --trials N [flags]",
        ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume")),
-    SWEEP: _Usage("Train a preset with many settings at the same time, and compare them.", SWEEP_EXAMPLES, [
+    "sweep": _Usage("Train a preset with many settings at the same time, and compare them.", SWEEP_EXAMPLES, [
         _flag("settings", "the settings to vary, or a file with settings in each line; see below",
               metavar="SETTINGS", nargs="?"),
         _flag("--random", "train with N combinations, drawn at random (default: with all combinations)",
               type=_from(1), metavar="N"),
         _flag("--parallel", "runs at the same time (default: one for each core)", type=_from(1), metavar="N"),
-    ], f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]',
+    ], 'coach sweep -p PRESET "path=value,value; ..." [flags]',
        ("--preset", "--seeds", "--custom_parameter", "--experiment_name")),
-    EXPORT: _Usage("Write a trained policy into a folder, for programs with NumPy and ONNX Runtime.", EXPORT_EXAMPLES, [
+    "export": _Usage(
+        "Write a trained policy into a folder, for programs with NumPy and ONNX Runtime.", EXPORT_EXAMPLES, [
         _flag("experiment", "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint",
               metavar="EXPERIMENT"),
         _flag("-o --output", "the new folder to write", metavar="DIR", required=True),
@@ -732,24 +719,24 @@ _USAGES = {
         _flag("--format", f"{POLICY} (default), or {FROZEN_GRAPH}: for TensorFlow, with tensor names of Coach 1.0.1",
               choices=(POLICY, FROZEN_GRAPH), default=POLICY),
     ]),
-    IMPORT: _Usage("Make an experiment from a policy that another library has trained.", IMPORT_EXAMPLES, [
+    "import": _Usage("Make an experiment from a policy that another library has trained.", IMPORT_EXAMPLES, [
         _flag("library", "the library: sb3 is Stable-Baselines3", choices=("sb3",)),
         _flag("file", "the .zip that model.save has written", metavar="FILE"),
-    ], f"coach {IMPORT} sb3 FILE -p PRESET [flags]"),
-    FETCH: _Usage("Get a trained policy, for programs with NumPy and ONNX Runtime.", FETCH_EXAMPLES, [
+    ], "coach import sb3 FILE -p PRESET [flags]"),
+    "fetch": _Usage("Get a trained policy, for programs with NumPy and ONNX Runtime.", FETCH_EXAMPLES, [
         _flag("name", "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list the policies of presets)",
               metavar="NAME", nargs="?"),
         _flag("-o --output", "the new folder to write (default: ./NAME_policy)", metavar="DIR"),
     ]),
-    PUSH: _Usage("Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES, [
+    "push": _Usage("Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES, [
         _flag("policy", "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder", metavar="DIR"),
         _flag("repository", "OWNER/NAME on the Hub; it is made if it does not exist", metavar="REPO"),
         _flag("--private", "make the repository private", action="store_true"),
     ]),
-    ALGORITHMS: _Usage("List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES, [
+    "algorithms": _Usage("List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES, [
         _flag("text", "list only lines that contain TEXT", metavar="TEXT", nargs="?", default=""),
     ]),
-    CHECK_ENVIRONMENT: _Usage(
+    "check-env": _Usage(
         "Play an environment at random and report errors in its observations and rewards.",
         CHECK_ENVIRONMENT_EXAMPLES, [
             _flag("level", "a Gymnasium id, module:Class or file.py:Class", metavar="LEVEL"),
@@ -757,7 +744,7 @@ _USAGES = {
                   type=_from(1), default=10_000, metavar="N"),
             _flag("--seed", "seed of the actions (default: 0)", type=_from(0), default=0, metavar="N"),
         ]),
-    EVALUATE: _Usage(
+    "evaluate": _Usage(
         "Evaluate a run's trained agent with the run's settings, or a trained policy.", EVALUATE_EXAMPLES, [
             _flag("experiment", "the directory of the run; several directories are compared",
                   type=_directory, metavar="EXPERIMENT", nargs="+"),
@@ -765,14 +752,14 @@ _USAGES = {
                   "number of environment steps; the last episode is played to its end (default: %(default)s); 0 runs "
                   "until stopped", type=_from(0), default=1000, metavar="STEPS"),
         ], "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"),
-    EVALUATE_POLICY: _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
+    "evaluate POLICY": _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
         _flag("--steps", "number of environment steps; the last episode is played to its end (default: %(default)s)",
               type=_from(1), default=1000, metavar="STEPS"),
         _flag("-lvl --level", "the environment (default: the environment of the preset)", metavar="LEVEL"),
         _flag("--seed", "seed of the environment (default: 0)", type=_from(0), default=0, metavar="N"),
         _flag("--render", "show the environment in a window", action="store_true"),
     ]),
-    WATCH: _Usage("See a trained agent play, in a window or in a file.", WATCH_EXAMPLES, [
+    "watch": _Usage("See a trained agent play, in a window or in a file.", WATCH_EXAMPLES, [
         _flag("directory", "a run, RUN/best, or the folder of a policy", type=_directory, metavar="DIR"),
         _flag("--gif", "write one episode as GIF instead of opening a window", metavar="FILE"),
         _flag("--mp4", "write one episode as MP4 instead of opening a window", metavar="FILE"),
@@ -787,11 +774,11 @@ def parser_of(command: str) -> Parser:
     """The parser of a command. ``import`` and ``evaluate`` also accept flags of ``coach``, which this parser does not
     know.
 
-    :param command: the command; ``EVALUATE_POLICY`` is ``coach evaluate`` for a policy, which accepts fewer flags. For
+    :param command: the command; ``evaluate POLICY`` is ``coach evaluate`` for a policy, which accepts fewer flags. For
         ``dataset`` see ``get_dataset_parser``
     """
     about, examples, flags, usage, shown = _USAGES[command]
-    parser = Parser(f"coach {EVALUATE if command == EVALUATE_POLICY else command}", about, examples, usage)
+    parser = Parser(f"coach {command.partition(' ')[0]}", about, examples, usage)
     for names, options in flags:
         parser.add_argument(*names, **options)
     if shown:
@@ -803,7 +790,7 @@ def parser_of(command: str) -> Parser:
 def get_dataset_parser() -> Parser:
     """The parser of ``coach dataset``. ``record`` also accepts flags of ``coach``, which this parser does not know."""
     about = "Print, convert or record data sets of experience."
-    parser = Parser(f"coach {DATASET}", about, DATASET_EXAMPLES)
+    parser = Parser("coach dataset", about, DATASET_EXAMPLES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     def add(name: str, help_: str, usage: str | None = None) -> Parser:
@@ -815,7 +802,7 @@ def get_dataset_parser() -> Parser:
     convert = add(CONVERT, "write a data set in another form")
     convert.add_argument("place", metavar="FROM", help="the data set")
     convert.add_argument("output", metavar="TO", help="the new data set")
-    usage = f"coach {DATASET} {RECORD} -p PRESET --steps N -o TO [flags of coach]"
+    usage = f"coach dataset {RECORD} -p PRESET --steps N -o TO [flags of coach]"
     record = add(RECORD, "play a preset or a trained agent, and write the steps", usage)
     length = "number of environment steps; the last episode is played to its end"
     record.add_argument("--steps", type=_from(1), required=True, metavar="N", help=length)
@@ -835,7 +822,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
     :return: the runs to evaluate, and flags of ``coach`` that together with ``--resume RUN`` evaluate a run
     :raises CoachError: if no experiment is given, or STEPS is not a number
     """
-    parser = parser_of(EVALUATE)
+    parser = parser_of("evaluate")
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
         parser.error("give the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)

@@ -17,7 +17,7 @@ def run(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``compare``
     :raises CoachError: if an argument is wrong, or the report cannot be written
     """
-    args = command_line.parser_of(command_line.COMPARE).parse_args(arguments)
+    args = command_line.parser_of("compare").parse_args(arguments)
     from rl_coach.runs import comparison as comparisons  # imported here, so that --help is fast
     from rl_coach.runs import report
     from rl_coach.utilities.system import shown

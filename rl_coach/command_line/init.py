@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``init``
     :raises CoachError: if an argument is wrong or a file exists; then no file is written
     """
-    args = command_line.parser_of(command_line.INIT).parse_args(arguments)
+    args = command_line.parser_of("init").parse_args(arguments)
     if (args.file is None) == (args.preset is None):
         raise CoachError("give either a file for an environment or --preset ALGORITHM (see coach init --help)")
     if args.preset is None:

@@ -28,7 +28,7 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
     :param arguments: the arguments of ``coach evaluate`` after the folder
     :raises CoachError: if the policy is damaged, or does not fit the level
     """
-    args = command_line.parser_of(command_line.EVALUATE_POLICY).parse_args(arguments)
+    args = command_line.parser_of("evaluate POLICY").parse_args(arguments)
     rewards: list[float] = []
     with playing(folder, args.level, args.seed, VisualizationParameters(render=args.render)) as (play, environment):
         while not rewards or environment.total_steps_counter < args.steps:

@@ -231,7 +231,7 @@ def run(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``port``
     :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
-    args = command_line.parser_of(command_line.PORT).parse_args(arguments)
+    args = command_line.parser_of("port").parse_args(arguments)
     file = pathlib.Path(args.script)
     try:
         script = Script(read_text(file), args.script)

@@ -52,7 +52,7 @@ def list_algorithms(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``algorithms``
     :raises CoachError: if no algorithm contains the text
     """
-    text = command_line.parser_of(command_line.ALGORITHMS).parse_args(arguments).text
+    text = command_line.parser_of("algorithms").parse_args(arguments).text
     from rl_coach.agents.algorithms import known_algorithms  # imported here, so that --help is fast
 
     rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
@@ -72,7 +72,7 @@ def check_environment(arguments: Sequence[str]) -> int:
     :return: the exit code
     :raises CoachError: if the environment does not exist
     """
-    args = command_line.parser_of(command_line.CHECK_ENVIRONMENT).parse_args(arguments)
+    args = command_line.parser_of("check-env").parse_args(arguments)
     from rl_coach.environments.level_check import check_level  # imported here, so that --help is fast
 
     check = check_level(args.level, args.steps, args.seed)
@@ -90,7 +90,7 @@ def diagnose(arguments: Sequence[str]) -> int:
     :return: the exit code
     :raises CoachError: if there is no run
     """
-    args = command_line.parser_of(command_line.DOCTOR).parse_args(arguments)
+    args = command_line.parser_of("doctor").parse_args(arguments)
     from rl_coach.runs.diagnosis import diagnose as problems_of  # imported here, so that --help is fast
 
     problems = problems_of(args.directory)

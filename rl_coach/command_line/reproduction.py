@@ -42,7 +42,7 @@ def pack(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``pack``
     :raises CoachError: if there is no run, the run cannot be repeated, or a file that the run needs does not exist
     """
-    args = command_line.parser_of(command_line.PACK).parse_args(arguments)
+    args = command_line.parser_of("pack").parse_args(arguments)
     from rl_coach.command_line import flag_checks
     from rl_coach.logger import screen
     from rl_coach.runs import packed_run, record
@@ -83,7 +83,7 @@ def pack(arguments: Sequence[str]) -> None:
     output = pathlib.Path(args.output or f"{name}_{directory.resolve().name}.zip".lstrip("_"))
     packed_run.write(output, packed, files)
     print(f"packed {output}: preset {given['preset']}, seed {run['seed']}, {len(files)} files")
-    print(f"train from it with: {shell_command('coach', command_line.REPRODUCE, str(output))}")
+    print(f"train from it with: {shell_command('coach', 'reproduce', str(output))}")
 
 
 def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
         may differ within a tolerance
     :raises CoachError: if the file is damaged, or the run cannot start on this machine
     """
-    args = command_line.parser_of(command_line.REPRODUCE).parse_args(arguments)
+    args = command_line.parser_of("reproduce").parse_args(arguments)
     import tempfile
 
     from rl_coach.policy import files as policy_files

@@ -15,7 +15,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     :param launcher: a ``CoachLauncher``
     :raises CoachError: if a flag is wrong, or the file does not fit the preset
     """
-    own, flags = command_line.parser_of(command_line.IMPORT).parse_known_args(arguments)
+    own, flags = command_line.parser_of("import").parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     flag_checks.refuse_budget(args, "nothing is trained")
     args.imported = own.file

@@ -198,7 +198,7 @@ class _Group:
 
         of_the_graph = {name: flags[name] for name in (*_OF_THE_TASK, "use_cpu") if name in flags}
         given = command_line.arguments_from_keywords({**of_the_graph, "seed": runs[0]["seed"]})
-        return SeedsProcess(self._directory, command_line.SEEDS_PROGRAM, given, [run["name"] for run in runs])
+        return SeedsProcess(self._directory, "seeds-program", given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
         """Add the flag that connects the runs to the program. Report the runs that have already ended to the program,
@@ -388,7 +388,7 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
     """
     runs = document["runs"]
     if run_group.TUNING in document:
-        again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
+        again = shell_command("coach", "tune", "--resume", shown(directory))
         raise CoachError(f"'{shown(directory)}' contains the trials of coach tune; continue them with: {again}")
     evaluated = [run["evaluated"] for run in runs if isinstance(run.get("evaluated"), str)]
     if evaluated:

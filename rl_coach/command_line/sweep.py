@@ -24,7 +24,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     :return: the exit code; see ``several_runs.train``
     :raises CoachError: if a flag, a setting or the preset is wrong
     """
-    parser = command_line.parser_of(command_line.SWEEP)
+    parser = command_line.parser_of("sweep")
     args = parser.parse_args(arguments)
     if not args.preset:
         hints = (hint(path) for path, _ in settings_in(args.settings or ""))

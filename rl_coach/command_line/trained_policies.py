@@ -32,7 +32,7 @@ def export(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``export``
     :raises CoachError: if there is no policy, or the folder cannot be written
     """
-    args = command_line.parser_of(command_line.EXPORT).parse_args(arguments)
+    args = command_line.parser_of("export").parse_args(arguments)
     as_frozen_graph = args.format == command_line.FROZEN_GRAPH
     policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
     print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
@@ -44,7 +44,7 @@ def fetch(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``fetch``
     :raises CoachError: if the policy does not exist or is damaged, or the folder cannot be written
     """
-    args = command_line.parser_of(command_line.FETCH).parse_args(arguments)
+    args = command_line.parser_of("fetch").parse_args(arguments)
     known = index()
     if not args.name:
         print("\n".join(_lines(known)))
@@ -63,7 +63,7 @@ def push(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``push``
     :raises CoachError: if there is no policy, the policy is damaged, or the Hub refuses the upload
     """
-    args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
+    args = command_line.parser_of("push").parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
         raise CoachError(f"'{args.repository}' does not have the Hub's form OWNER/NAME")
     _require_package()
@@ -72,7 +72,7 @@ def push(arguments: Sequence[str]) -> None:
         (folder / policy_export.README_FILE).write_text(model_card(folder), encoding="utf-8")
         url = _asking_the_hub(lambda: _upload(folder, args.repository, args.private))
     print(f"uploaded to {url}")
-    print(f"get it with: {shell_command('coach', command_line.FETCH, args.repository)}")
+    print(f"get it with: {shell_command('coach', 'fetch', args.repository)}")
 
 
 def policies_directory() -> pathlib.Path:

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     :return: the exit code: 0 if a trial has a result, 1 if no trial has a result, 128 + N after a signal N
     :raises CoachError: if a flag, the search space or the preset is wrong
     """
-    parser = command_line.parser_of(command_line.TUNE)
+    parser = command_line.parser_of("tune")
     args = parser.parse_args(arguments)
     if args.storage:
         study_storage.hide_in_process_list(args.storage)
@@ -165,7 +165,7 @@ class _Tuning:
             raise CoachError(self._refused)
         self._say_best()
         if running.stopped_by is not None:
-            again = shell_command("coach", command_line.TUNE, "--resume", shown(self._directory))
+            again = shell_command("coach", "tune", "--resume", shown(self._directory))
             self._screen.print(f"continue the tuning: {again}")
             return 128 + running.stopped_by
         return several_runs.DONE if self._values() else several_runs.FAILED

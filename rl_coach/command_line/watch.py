@@ -28,7 +28,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     :param launcher: a ``CoachLauncher``, which builds the graph of a run
     :raises CoachError: if an argument is wrong, or there is no display for a window
     """
-    args = command_line.parser_of(command_line.WATCH).parse_args(arguments)
+    args = command_line.parser_of("watch").parse_args(arguments)
     files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
     _check(args.directory, files)
     from rl_coach.environments.rendering import WindowClosed, drawing
@@ -55,7 +55,7 @@ def _check(directory: str, files: dict[str, str]) -> None:
     if not flag_checks.is_policy(directory):
         record.read(run)
     if not files and not has_display():
-        hint = shell_command("coach", command_line.WATCH, directory, "--gif", "FILE.gif")
+        hint = shell_command("coach", "watch", directory, "--gif", "FILE.gif")
         raise CoachError(f"there is no display to open a window on. Write a file with: {hint}")
     for suffix, file in files.items():
         if pathlib.Path(file).suffix.lower() != suffix:
