@@ -24,7 +24,7 @@ from rl_coach.command_line.reports import list_presets
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
-from rl_coach.utilities.errors import CoachError, CoachErrors, refuse
+from rl_coach.utilities.errors import CoachError, CoachErrors, TrainingError, refuse
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.stop_signals import Terminated, stop_signals
 from rl_coach.utilities.system import shell_command, shown
@@ -299,10 +299,12 @@ class CoachLauncher:
 
         with refusing_unwritable(args.experiment_path):
             graph_manager.create_graph(task_parameters)
-            experiment_record.write(
-                pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
-                graph_manager.task_parameters.seed, self.command_line,
-            )  # fmt: skip
+            self._write_record(args, graph_manager.task_parameters.seed)
+
+    def _write_record(self, args: argparse.Namespace, seed: int | None) -> None:
+        flags = argparse.Namespace(**{**vars(args), "framework": args.framework.name})  # as on the command line
+        defaults = _defaults(self.get_argument_parser())
+        experiment_record.write(pathlib.Path(args.experiment_path), flags, defaults, seed, self.command_line)
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
         """The task parameters of this process, from the flags."""
@@ -361,15 +363,12 @@ class CoachLauncher:
             make_graph=functools.partial(mine.get_graph_manager_from_args, args),
             make_task=functools.partial(mine.create_task_parameters, args=args),
         )  # fmt: skip
-        directory = pathlib.Path(args.experiment_path)
-        with refusing_unwritable(directory):
-            experiment_record.write(
-                directory, _with_plain_values(args), _defaults(self.get_argument_parser()), workers.seed
-            )
+        with refusing_unwritable(args.experiment_path):
+            self._write_record(args, workers.seed)
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
         is_told = graph_manager.visualization_parameters.dump_csv
-        status = RunStatus(directory if is_told else None, workers.report)
+        status = RunStatus(args.experiment_path if is_told else None, workers.report)
         try:
             workers.run()
         except BaseException as error:
@@ -417,15 +416,12 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
         return stop.code
     except ModuleNotFoundError as error:
         return report_missing_package("coach", error)
-    except Exception as error:
-        code = _exit_code(error)
-        if code is None:
-            raise
+    except (CoachError, TrainingError) as error:
         if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
         for mistake in error.mistakes if isinstance(error, CoachErrors) else [str(error)]:
             _print_error(" ".join(mistake.split()))
-        return code
+        return BAD_INPUT if isinstance(error, CoachError) else TRAINING_FAILED
 
 
 def _print_error(text: str) -> None:
@@ -446,20 +442,6 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
         raise error
     print(f"{name}: {missing_package(error)}", file=sys.stderr)
     return BAD_INPUT
-
-
-def _exit_code(error: Exception) -> int | None:
-    """The exit code for an error that the user can correct; None for a bug of Coach."""
-    from rl_coach.utils import CoachError, TrainingError
-
-    if isinstance(error, CoachError):
-        return BAD_INPUT
-    return TRAINING_FAILED if isinstance(error, TrainingError) else None
-
-
-def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:
-    """The flags with plain values, as on the command line."""
-    return argparse.Namespace(**{**vars(args), "framework": args.framework.name})
 
 
 def _with_recorded_arguments(
