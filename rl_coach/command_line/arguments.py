@@ -1,6 +1,6 @@
 """The flags and commands of ``coach``: their names, help texts and values.
 
-The module imports only argparse at the top, so that ``coach --help`` answers immediately.
+The module imports no large package at the top, so that ``coach --help`` answers immediately.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn, Sequence
 
 from rl_coach import __version__
 from rl_coach.installation import default_framework
+from rl_coach.utilities.errors import CoachError, did_you_mean, nearest
 
 EXAMPLES = """\
 examples:
@@ -550,8 +551,6 @@ class Parser(argparse.ArgumentParser):
 
         :raises CoachError: always
         """
-        from rl_coach.utils import CoachError
-
         raise CoachError(f"{message} (see {self.prog} --help)")
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
@@ -561,8 +560,6 @@ class Parser(argparse.ArgumentParser):
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
-            from rl_coach.utils import did_you_mean
-
             flags = [flag for action in self._actions for flag in action.option_strings]
             self.error(f"unknown flag '{unknown[0]}'{did_you_mean(unknown[0].partition('=')[0], flags)}")
         if unknown:
@@ -579,7 +576,6 @@ class _MainParser(Parser):
 
     def about_word(self, word: str) -> str:
         from rl_coach.command_line import preset_catalogue
-        from rl_coach.utilities.errors import nearest
 
         if word.lower() in _WORDS_FOR_TRAINING:
             return f"there is no command '{word}': coach -p PRESET trains a preset"

@@ -15,6 +15,8 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable
 
+from rl_coach.utilities.errors import CoachError, did_you_mean
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -206,8 +208,8 @@ def expand(preset: str) -> str:
 
 
 def _load_module(preset: str, module_text: str) -> ModuleType:
+    from rl_coach.utilities.dynamic_import import import_file
     from rl_coach.utilities.stop_signals import Terminated
-    from rl_coach.utils import CoachError, import_file
 
     path = expand(module_text)
     try:
@@ -238,8 +240,6 @@ def presets_with(text: str) -> list[str]:
 
 
 def _unknown_preset(preset: str) -> Exception:
-    from rl_coach.utils import CoachError, did_you_mean
-
     containing = presets_with(preset)
     if not containing:
         known = [*list_all_presets(), *list_tuned_presets()]
@@ -252,7 +252,6 @@ def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A ``CoachError`` in one line for an error in a preset or in user code that the preset calls."""
     from rl_coach.installation import missing_module
     from rl_coach.utilities.user_code import in_one_line
-    from rl_coach.utils import CoachError
 
     if isinstance(error, ModuleNotFoundError):
         if (message := missing_module(error)) is not None:
@@ -277,8 +276,6 @@ def is_graph_manager(value: Any) -> bool:
 
 
 def _no_graph_manager(path: str, variable: str, module: ModuleType) -> Exception:
-    from rl_coach.utils import CoachError
-
     others = [name for name, value in vars(module).items() if is_graph_manager(value)]
     hint = f"; it has {', '.join(others)}: -p {path}:{others[0]}" if others else "; write graph_manager = ... in it"
     return CoachError(f"preset '{path}' has no graph manager called '{variable}'{hint}")

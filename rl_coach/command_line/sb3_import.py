@@ -6,6 +6,7 @@ from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks
+from rl_coach.utilities.errors import CoachError
 
 
 def run(arguments: Sequence[str], launcher: Any) -> None:
@@ -20,7 +21,6 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     flag_checks.refuse_budget(args, "nothing is trained")
     args.imported = own.file
     from rl_coach.policy import stable_baselines3  # imported here, so that --help is fast
-    from rl_coach.utils import CoachError
 
     weights = stable_baselines3.read(own.file)
     manager = launcher.get_graph_manager_from_args(args)
