@@ -25,13 +25,18 @@ def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     """
     if args.environment_type:
         _check_has(graph_manager, "env_params", "-et")
-        graph_manager.env_params = user_classes.make_environment(args.environment_type)
+        from rl_coach.environments.environment import EnvironmentParameters
+
+        graph_manager.env_params = user_classes.make(args.environment_type, "-et", EnvironmentParameters, {})
     if args.level:
         _select_level(graph_manager, args.level)
     if args.exploration_policy_type:
         _check_has(graph_manager, "agent_params", "-ept")
+        from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+
         agent = graph_manager.agent_params
-        agent.exploration = user_classes.make_exploration(args.exploration_policy_type, agent)
+        kind = args.exploration_policy_type
+        agent.exploration = user_classes.make(kind, "-ept", ExplorationParameters, {"agent_params": agent})
     if args.play:
         _hand_over_to_human(graph_manager)
     _set_visualization(graph_manager, args)

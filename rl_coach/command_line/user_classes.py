@@ -5,33 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
+from rl_coach.utilities.dynamic_import import short_dynamic_import
+from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.stop_signals import stop_signals
+from rl_coach.utilities.user_code import in_one_line
+
 if TYPE_CHECKING:
     from rl_coach.callbacks import Callback
-
-
-def make_environment(module_and_class: str) -> Any:
-    """Make the environment parameters of ``-et``.
-
-    :param module_and_class: ``module:Class`` or ``file.py:Class``
-    :raises CoachError: if the class does not exist, or is not a class of environment parameters
-    """
-    from rl_coach.environments.environment import EnvironmentParameters
-
-    return _make(module_and_class, "-et", EnvironmentParameters, "environment parameters", {})
-
-
-def make_exploration(module_and_class: str, agent_params: Any) -> Any:
-    """Make the exploration parameters of ``-ept``.
-
-    :param module_and_class: ``module:Class`` or ``file.py:Class``
-    :param agent_params: the agent's parameters, which some classes need
-    :raises CoachError: if the class does not exist, or is not a class of exploration parameters
-    """
-    from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
-
-    return _make(
-        module_and_class, "-ept", ExplorationParameters, "exploration parameters", {"agent_params": agent_params}
-    )
 
 
 def make_callbacks(text: str) -> list[Callback]:
@@ -51,23 +31,27 @@ def _make_callback(text: str) -> Callback:
     path, bracket, arguments = text.partition("(")
     module_and_class = path.strip() if ":" in path else f"rl_coach.callbacks:{path.strip()}"
     offered = literal_arguments(f"--callback {text}", bracket + arguments) if bracket else {}
-    return _make(module_and_class, "--callback", Callback, "callbacks", offered, takes_all=True)
+    return make(module_and_class, "--callback", Callback, offered, takes_all=True)
 
 
-def _make(
-    module_and_class: str, flag: str, base: type, kind: str, offered: dict[str, Any], takes_all: bool = False
-) -> Any:
-    from rl_coach.utilities.stop_signals import stop_signals
-    from rl_coach.utilities.user_code import in_one_line
-    from rl_coach.utils import CoachError, short_dynamic_import
+def make(module_and_class: str, flag: str, base: type, offered: dict[str, Any], takes_all: bool = False) -> Any:
+    """Make an object of the class in a flag.
 
+    :param module_and_class: ``module:Class`` or ``file.py:Class``
+    :param flag: the flag, for messages
+    :param base: the base class that the class must have
+    :param offered: arguments for the class, by name
+    :param takes_all: True passes all offered arguments; False passes only the arguments that the class requires
+    :raises CoachError: if the class does not exist, has another base class, or does not accept the arguments
+    """
     where = f"{flag} {module_and_class}"
     try:
         found = short_dynamic_import(module_and_class)
         arguments = offered if takes_all else _needed(found, offered)
-        made = found(**arguments) if callable(found) and not _is_of_another_kind(found, base) else None
+        is_of_another_kind = isinstance(found, type) and not issubclass(found, base)
+        made = found(**arguments) if callable(found) and not is_of_another_kind else None
         if not isinstance(made, base):
-            raise CoachError(f"this is not a class of {kind}: it must be a subclass of {base.__name__}")
+            raise CoachError(f"the class must be a subclass of {base.__name__}")
         return made
     except CoachError as error:
         raise CoachError(f"{where}: {error}") from None
@@ -87,7 +71,3 @@ def _needed(found: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any
     parameters = inspect.signature(takes).parameters.values()
     needed = {one.name for one in parameters if one.default is inspect.Parameter.empty}
     return {name: value for name, value in offered.items() if name in needed}
-
-
-def _is_of_another_kind(found: Any, base: type) -> bool:
-    return isinstance(found, type) and not issubclass(found, base)
