@@ -27,13 +27,13 @@ def run(arguments: Sequence[str]) -> None:
     if (args.file is None) == (args.preset is None):
         raise CoachError("give either a file for an environment or --preset ALGORITHM (see coach init --help)")
     if args.preset is None:
-        _write(_files_of_environment(pathlib.Path(args.file)))
+        write_new(_files_of_environment(pathlib.Path(args.file)))
         module = pathlib.Path(args.file).with_suffix("")
         print(f"train it with: {shell_command('coach', '-p', f'{module}_preset.py', '-asc')}")
         return
     source = _preset_for(args.preset)
     file = pathlib.Path(f"{re.sub(r'[^a-z0-9]+', '_', args.preset.lower()).strip('_')}_preset.py")
-    _write({file: (preset_catalogue.preset_directory() / f"{source}.py").read_text(encoding="utf-8")})
+    write_new({file: (preset_catalogue.preset_directory() / f"{source}.py").read_text(encoding="utf-8")})
     print(f"it is a copy of {source}; edit it, and train with: {shell_command('coach', '-p', str(file))}")
 
 
@@ -72,7 +72,7 @@ def _preset_for(algorithm: str) -> str:
     return found
 
 
-def _write(files: dict[pathlib.Path, str]) -> None:
+def write_new(files: dict[pathlib.Path, str]) -> None:
     """Write new files.
 
     :raises CoachError: if one of the files exists, or its directory cannot be written

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line.init import write_new
 from rl_coach.command_line.sb3_script import Linear, Script
 from rl_coach.utilities.safe_reading import read_text
 from rl_coach.utilities.system import shell_command
@@ -238,17 +239,11 @@ def run(arguments: Sequence[str]) -> None:
     except FileNotFoundError as error:
         raise CoachError(str(error)) from None
     output = pathlib.Path(args.output or file.with_name(f"{file.stem}_{'coach' if args.library else 'preset'}.py").name)
-    if output.exists():
-        raise CoachError(f"'{output}' exists already: choose another name with -o, or remove it")
     try:
         text, flags = _Port(script, file).text(args.library)
     except RecursionError:
         raise CoachError(f"'{file}' cannot be read: its values refer to themselves") from None
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CoachError(f"'{output}' cannot be written: {error.strerror}") from None
-    print(f"wrote {output}")
+    write_new({output: text})
     for line, what in sorted(set(script.left_out)):
         print(f"not converted: {args.script}:{line}: {what}")
     program = ("python",) if args.library else ("coach", "-p")
