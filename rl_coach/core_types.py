@@ -670,12 +670,8 @@ class Batch:
 
 
 def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The parts of one info column. A part that is None becomes a column of placeholders.
-
-    :param columns: the column of each batch, or None
-    :param lengths: the number of rows of each batch
-    :param name: the column's name
-    """
+    """The parts of the info column ``name``. A part that is None becomes a column of placeholders. :param lengths: the
+    number of rows of each part"""
     example = next(column for column in columns if column is not None)
     value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
     if name == "weight":

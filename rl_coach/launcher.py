@@ -466,10 +466,7 @@ def _with_recorded_arguments(
 
 
 def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, directory: str) -> None:
-    """Check the recorded flags of a run.
-
-    :raises CoachError: if a flag in the record has a value that the command line refuses
-    """
+    """Raise a ``CoachError`` if a flag in the record of a run has a value that the command line refuses."""
     for action in parser._actions:
         value = stored.get(action.dest)
         try:

@@ -82,11 +82,7 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
 
 def _first_that_fits(graph_manager: Any, texts: Sequence[str]) -> Dimension | None:
     """The first dimension that fits the preset: the preset has the setting and accepts all values. If the setting does
-    not fit all networks, the main network is tried. None if no dimension fits.
-
-    :param graph_manager: the preset's graph manager
-    :param texts: the dimensions
-    """
+    not fit all networks, the main network is tried. None if no dimension fits."""
     for text in (*texts, *(f"{_MAIN_NETWORK}{text}" for text in texts)):
         (dimension,) = search_space.parse(text, "search space")
         try:

@@ -77,8 +77,6 @@ def _environment_parameters(folder: str, policy: Policy, level: str | None) -> A
     """The environment's parameters from the policy's preset, with the settings of the policy's training. Only presets
     that come with Coach are loaded, because a preset is a program.
 
-    :param folder: the policy's folder
-    :param policy: the policy
     :param level: the environment's level; None for the level of the preset
     :raises CoachError: if the environment is unknown, or does not have the settings of the training
     """

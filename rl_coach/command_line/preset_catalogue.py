@@ -102,7 +102,6 @@ def _algorithm(agent: str, preset: str) -> str:
     usual name.
 
     :param agent: the name of the class of agent parameters, without ``AgentParameters``
-    :param preset: the preset's name
     """
     last = preset.rpartition("_")[2]
     names = _algorithm_names().get(agent, (agent,))

@@ -153,8 +153,6 @@ def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) ->
 def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.Path) -> list[pathlib.Path]:
     """All files that a run needs: the given files, the files that these import or mention, and so on.
 
-    :param files: files of the user
-    :param working_directory: the directory in which the run was started
     :raises CoachError: if a file does not exist, or imports a module that cannot be found
     """
     found: dict[pathlib.Path, None] = {}
@@ -250,10 +248,8 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
 def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any, trusts: bool) -> None:
     """Train with the flags of a packed run.
 
-    :param run: the packed run
     :param source: the directory of the unpacked programs
     :param directory: the directory of the new run
-    :param launcher: a ``CoachLauncher``
     :param trusts: True if the programs of the packed run may be executed
     :raises CoachError: if a flag is unknown or needs a file that is not packed, or programs are not trusted
     """
@@ -289,8 +285,6 @@ def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
 def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None]:
     """A context with another working directory, because settings may contain paths relative to it.
 
-    :param directory: the new working directory
-    :param above: the directory that must contain it
     :raises CoachError: if ``directory`` is not in ``above``
     """
     if not directory.resolve().is_relative_to(above.resolve()):
@@ -307,7 +301,6 @@ def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None
 def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
     """Compare a new run with a packed run, and print the result.
 
-    :param run: the packed run
     :param packed: the directory of the unpacked file
     :param directory: the directory of the new run
     :return: True if the results are equal; if versions or the processor differ, equal within a tolerance

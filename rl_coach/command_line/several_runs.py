@@ -233,10 +233,7 @@ class _Group:
         return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
-        """If the input is wrong for all runs, remove their directory.
-
-        :raises CoachError: if the input is wrong for all runs
-        """
+        """If the input is wrong for all runs, remove their directory and raise a ``CoachError``."""
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
@@ -475,7 +472,6 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 def _end_survivor(directory: pathlib.Path) -> None:
     """End a run that still runs although its program was killed, so that the run can continue from its checkpoint.
 
-    :param directory: the run's directory
     :raises CoachError: if another process writes to the directory
     """
     from rl_coach.logger import screen
@@ -640,11 +636,7 @@ def _range_of(runs: Sequence[dict[str, Any]]) -> Range | None:
 
 
 def _steps_to_target(steps: Sequence[int], runs: int) -> str:
-    """A text about the steps that runs needed to reach the target.
-
-    :param steps: the steps of each run that has reached the target
-    :param runs: number of all runs
-    """
+    """A text about the steps of the runs that have reached the target. :param runs: number of all runs"""
     mean = sum(steps) / len(steps)
     return f"steps to the target: mean {mean:,.0f}, {min(steps):,} to {max(steps):,}, reached by {len(steps)} of {runs}"
 

@@ -58,11 +58,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings of a search space.
-
-    :param combinations: number of combinations in the space; None if infinite
-    :param drawn: number of combinations to draw; None for all
-    """
+    """The number of settings of a search space. None: ``combinations`` is infinite, or all are ``drawn``."""
     numbers = [one for one in (combinations, drawn) if one is not None]
     return min(numbers, default=0)  # a range without --random is refused later
 

@@ -198,7 +198,6 @@ def _require_package() -> None:
 def _asking_the_hub(ask: Callable[[], _T]) -> _T:
     """Call a function that uses the Hub.
 
-    :param ask: the function
     :raises CoachError: if the Hub's client has failed, such as without a network or without the right to write
     """
     try:

@@ -201,10 +201,7 @@ class _Tuning:
         return opened
 
     def _sampler(self, trials: int) -> Any:
-        """The sampler of Optuna. A resumed study gets another seed, so that it does not repeat earlier draws.
-
-        :param trials: number of trials so far
-        """
+        """The sampler of Optuna. After earlier trials it gets another seed, so that it does not repeat their draws."""
         from optuna import samplers
 
         seed = None if self._settings["seed"] is None else self._settings["seed"] + trials

@@ -73,11 +73,7 @@ def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None
 
 
 def _move(videos: Sequence[pathlib.Path], files: dict[str, str]) -> None:
-    """Move each video to the file that the user has given.
-
-    :param videos: the written videos
-    :param files: the user's files by suffix, ``.gif`` or ``.mp4``
-    """
+    """Move each video to the user's file. :param files: the user's files by suffix, ``.gif`` or ``.mp4``"""
     for suffix, file in files.items():
         video = next((one for one in videos if one.suffix == suffix), None)
         if video is None:

@@ -88,13 +88,8 @@ def _wilson_low(share: np.ndarray, count: int) -> np.ndarray:
 def _interval_of_mean(
     values: Sequence[np.ndarray | float], lows: Sequence[np.ndarray | float], highs: Sequence[np.ndarray | float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of a mean over environments from their intervals (Zou and Donner, "Construction of confidence
-    limits about effect measures: a general approach", 2008).
-
-    :param values: the value of each environment
-    :param lows: the lower ends
-    :param highs: the upper ends
-    """
+    """The interval of a mean over environments from their values and intervals (Zou and Donner, "Construction of
+    confidence limits about effect measures: a general approach", 2008)."""
     each = np.asarray(values)
     mean = each.mean(axis=0)
     below, above = (np.sqrt(((each - np.asarray(ends)) ** 2).sum(axis=0)) / len(each) for ends in (lows, highs))
