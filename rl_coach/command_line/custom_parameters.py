@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Callable, Iterable, Iterator, Mapping, Union, cast
 
+from rl_coach.base_parameters import Parameters
 from rl_coach.command_line.names_elsewhere import hint
 from rl_coach.command_line.preset_catalogue import is_graph_manager
 from rl_coach.core_types import StepMethod
+from rl_coach.filters.filter import Filter
+from rl_coach.schedules import Schedule
 from rl_coach.utils import CoachError, did_you_mean
 
 CONSTRUCTORS = {
@@ -118,8 +121,7 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     :param text: the settings, ``path=value; path=value``
     :raises CoachError: if a path does not exist, or its setting does not accept the value
     """
-    paths = ((_from_root(assignment), assignment) for assignment in parse(text))
-    _set_all((_Target.find(graph_manager, path), assignment) for path, assignment in paths)
+    _set_all((_Target.find(graph_manager, assignment.path), assignment) for assignment in parse(text))
 
 
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
@@ -203,7 +205,7 @@ def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target
 
 def _parsed_path(text: str) -> tuple[Step, ...]:
     (assignment,) = parse(f"{text} = None")
-    return _from_root(assignment)
+    return assignment.path
 
 
 def parse(text: str) -> list[Assignment]:
@@ -213,7 +215,7 @@ def parse(text: str) -> list[Assignment]:
     :return: the assignments, in order
     :raises CoachError: if a part of the text is not an assignment of an allowed value to a path
     """
-    return [Assignment(tuple(_path(one.targets[0])), _value(one.value)) for one in statements(text.strip(), "-cp")]
+    return [Assignment(_path(one.targets[0]), _value(one.value)) for one in statements(text.strip(), "-cp")]
 
 
 def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
@@ -236,14 +238,19 @@ def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assig
     return cast("list[ast.Assign]", found)
 
 
-def _path(node: ast.expr) -> Iterator[Step]:
+def _path(node: ast.expr) -> tuple[Step, ...]:
+    path = tuple(_steps(node))
+    return path[1:] if len(path) > 1 and path[0] == Step("schedule_params") else path
+
+
+def _steps(node: ast.expr) -> Iterator[Step]:
     if isinstance(node, ast.Name):
         yield _attribute(node.id)
     elif isinstance(node, ast.Attribute):
-        yield from _path(node.value)
+        yield from _steps(node.value)
         yield _attribute(node.attr)
     elif isinstance(node, ast.Subscript):
-        yield from _path(node.value)
+        yield from _steps(node.value)
         yield Step(_key(node), is_item=True)
     else:
         raise CoachError(f"-cp: '{source_of(node)}' is not a path: only names, attributes and [keys] may be left of =")
@@ -406,11 +413,6 @@ def shortened(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _from_root(assignment: Assignment) -> tuple[Step, ...]:
-    path = assignment.path
-    return path[1:] if len(path) > 1 and path[0] == Step("schedule_params") else path
-
-
 @dataclass(frozen=True)
 class _Target:
     """The place at the end of a path.
@@ -494,7 +496,7 @@ class _Target:
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
         wanted = None if self._is_declared(assignment.value) else _wanted_kind(self.get(), assignment.value)
-        if _is_a(self.holder, "rl_coach.schedules", "Schedule") and not _is_number(assignment.value):
+        if isinstance(self.holder, Schedule) and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
@@ -502,16 +504,14 @@ class _Target:
     def _is_declared(self, value: Any) -> bool:
         """True if the constraints of the parameter class allow the value, although the current value has another kind:
         None, or a schedule instead of a number, or a number instead of a schedule."""
-        if self.last.is_item or not (
-            value is None or any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value))
-        ):
+        if self.last.is_item or not (value is None or any(isinstance(one, Schedule) for one in (self.get(), value))):
             return False
         declared = [vars(kind).get("constraints", {}) for kind in type(self.holder).__mro__]
         constraint = next((one[self.last.key] for one in declared if self.last.key in one), None)
         return constraint is not None and constraint.holds(value)
 
     def _is_read_only(self) -> bool:
-        if self.last.key == "path" and _is_a(self.holder, "rl_coach.base_parameters", "Parameters"):
+        if self.last.key == "path" and isinstance(self.holder, Parameters):
             return True  # the path selects the class that these parameters belong to
         attribute = getattr(type(self.holder), str(self.last.key), None)
         return isinstance(attribute, property) and attribute.fset is None
@@ -566,25 +566,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_a(value: Any, module: str, *names: str) -> bool:
-    """True if a value is an instance of one of these classes of a module."""
-    return any(isinstance(value, getattr(importlib.import_module(module), name)) for name in names)
-
-
 def _is_object(value: Any) -> bool:
     """True for objects that contain settings: parameters, filters, schedules, layers."""
-    return not isinstance(value, type) and (
-        _is_a(value, "rl_coach.base_parameters", "Parameters")
-        or _is_a(value, "rl_coach.filters.filter", "Filter")
-        or _is_a(value, "rl_coach.schedules", "Schedule")
-    )
+    return isinstance(value, (Parameters, Filter, Schedule))
 
 
 def _wanted_object(current: Any, value: Any) -> str | None:
     """The result of ``_wanted_kind`` for an object. A filter may be None, which selects the environment's filter."""
     kinds = [kind for kind in type(current).__mro__ if not kind.__name__.startswith("_")]
     kind = next(kind for kind in reversed(kinds) if kind.__name__ not in _GENERAL)
-    if isinstance(value, kind) or (value is None and _is_a(current, "rl_coach.filters.filter", "Filter")):
+    if isinstance(value, kind) or (value is None and isinstance(current, Filter)):
         return None
     return f"{kind.__name__}, such as {type(current).__name__}"
 
