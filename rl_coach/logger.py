@@ -739,7 +739,7 @@ def run_record() -> dict[str, Any]:
     return {
         "start_time": _STARTED.isoformat(timespec="seconds"),
         "command_line": sys.argv,
-        "git_revision": _git_revision(),
+        "git_revision": output_of_git("rev-parse", "HEAD").decode().strip() or None,
         "platform": platform.platform(),
         "processor": processor_name() or platform.machine(),
         "cpu_count": os.cpu_count(),
@@ -759,12 +759,12 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _git_revision() -> str | None:
+def output_of_git(*arguments: str) -> bytes:
+    """The output of git in the working directory; empty without git, or if git needs too much time."""
     try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        return subprocess.run(["git", *arguments], capture_output=True, timeout=5, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None
+        return b""
 
 
 def get_experiment_name(initial_experiment_name: str | None = None, default: str = "experiment") -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 from typing import Any
 
 from rl_coach.utilities.errors import CoachError
@@ -19,7 +18,6 @@ from rl_coach.utilities.safe_reading import read_json
 RECORD_FILE = "experiment.json"
 GIT_DIFF_FILE = "git.diff"
 _LARGEST_DIFF = 4 << 20
-_LONGEST_SECONDS_OF_GIT = 5
 _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
@@ -83,12 +81,9 @@ def write(
 def _write_git_diff(directory: pathlib.Path) -> None:
     """Write the changes in the working directory since the last commit of git. Without changes, or without git, no file
     is written."""
-    command = ["git", "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"]
-    try:
-        told = subprocess.run(command, capture_output=True, timeout=_LONGEST_SECONDS_OF_GIT, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return
-    if told:
+    from rl_coach.logger import output_of_git
+
+    if told := output_of_git("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"):
         (directory / GIT_DIFF_FILE).write_bytes(told[:_LARGEST_DIFF])
 
 
