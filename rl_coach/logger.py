@@ -471,12 +471,12 @@ class BaseLogger:
 
     def _append_to_file(self, path: str, rows: list[dict[str, Any]]) -> None:
         if self._is_cut_due and os.path.exists(path):
-            self._cut_file(path)
+            self._copy_file(path, self._first_open_time or 0)
+        elif 0 < len(self._columns_in_file) < len(self._columns):
+            self._copy_file(path)
         self._is_cut_due = False
         if not self._columns_in_file:
             self._write_header(path)
-        elif len(self._columns_in_file) < len(self._columns):
-            self._widen_file(path)
         lines = _csv_lines([[row.get(name) for name in (self.index_name, *self._columns)] for row in rows])
         # write whole lines in one call, so that a reader never sees half a line
         with open(path, "ab", buffering=0) as file:
@@ -494,29 +494,25 @@ class BaseLogger:
             file.write(self._header())
         self._columns_in_file = list(self._columns)
 
-    def _widen_file(self, path: str) -> None:
-        """Copy the file with the new columns at the right, and replace the file by the copy."""
-        with open(path, encoding="utf-8", newline="") as file:
-            old = list(csv.reader(file))[1:]
-        missing = [""] * (len(self._columns) - len(self._columns_in_file))
-        self._replace_file(path, [line + missing for line in old])
+    def _copy_file(self, path: str, end: int | None = None) -> None:
+        """Replace the file by a copy with the new columns at the right, without an incomplete last line.
 
-    def _cut_file(self, path: str) -> None:
-        """Remove the rows that were written after the restored state was saved, and an incomplete last line."""
-        first_open = 0 if self._first_open_time is None else self._first_open_time
+        :param end: leave out the rows from this index on, which were written after the restored state was saved; None
+            keeps all rows
+        """
         try:
             with open(path, encoding="utf-8", newline="") as file:
-                lines = list(csv.reader(line for line in file if line.endswith("\n")))
-            if lines[0][0] != self.index_name:
-                raise ValueError(lines[0][0])
-            in_file = lines[0][1:]
-            kept = [line for line in lines[1:] if float(line[0]) < first_open]
+                names, *lines = csv.reader(line for line in file if line.endswith("\n"))
+            if names[0] != self.index_name:
+                raise ValueError(names[0])
+            kept = [line for line in lines if end is None or float(line[0]) < end]
         except (IndexError, ValueError, csv.Error):
             self._keep_aside(path)
             return
-        self._columns = dict.fromkeys([*in_file, *self._columns])
-        missing = [""] * (len(self._columns) - len(in_file))
-        self._replace_file(path, [line + missing for line in kept])
+        self._columns = dict.fromkeys([*names[1:], *self._columns])
+        missing = [""] * (1 + len(self._columns) - len(names))
+        files.write_text(path, (self._header() + _csv_lines([line + missing for line in kept])).decode())
+        self._columns_in_file = list(self._columns)
 
     def _keep_aside(self, path: str) -> None:
         """Rename a damaged CSV, so that the next rows are written to a new file."""
@@ -526,10 +522,6 @@ class BaseLogger:
         os.replace(path, aside)
         screen.warning(f"'{path}' is damaged: it was renamed to '{aside}', and the signals continue in a new file")
         self._columns_in_file = []
-
-    def _replace_file(self, path: str, lines: list[list[str]]) -> None:
-        files.write_text(path, (self._header() + _csv_lines(lines)).decode())
-        self._columns_in_file = list(self._columns)
 
 
 def _plain(value: Any) -> Any:

@@ -246,6 +246,19 @@ def test_a_damaged_file_of_a_resumed_run_is_kept_aside(tmp_path, capsys, damage)
     assert "the signals continue in a new file" in "".join(capsys.readouterr())
 
 
+def test_a_file_that_is_damaged_before_a_new_signal_is_kept_aside(tmp_path):
+    logger = logger_in(tmp_path)
+    logger.create_signal_value("a", 0)
+    logger.close()
+    damage = pathlib.Path(logger.csv_path).read_bytes() + b"\xff\n"
+    pathlib.Path(logger.csv_path).write_bytes(damage)
+    logger.set_current_time(1)
+    logger.create_signal_value("b", 1)
+    logger.close()
+    assert pathlib.Path(f"{logger.csv_path}.damaged").read_bytes() == damage
+    assert (logger.columns, list(table(logger)["Episode #"]), list(table(logger)["b"])) == (["a", "b"], [1], [1])
+
+
 def test_the_parameters_and_the_run_as_json(tmp_path):
     logger = logger_in(tmp_path)
     logger.dump_documentation({"visualization": VisualizationParameters(), "seed": 5})
