@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import deque
-from typing import Any
+from typing import Any, Sequence
 
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import ScreenLogger, screen
@@ -264,7 +264,7 @@ class Progress:
             count = "1 episode" if episodes == 1 else f"{episodes:,} episodes"
             place = f"epoch {status.epochs:,}" if status.epochs else f"step {status.steps:,}"
             self._display.say(
-                f"evaluation {reward:.5g} (best {self.best_evaluation:.5g}) over {count} | {place} | "
+                f"evaluation {last_and_best(reward, self.best_evaluation)} over {count} | {place} | "
                 f"time {duration(self.seconds)}"
             )
 
@@ -299,47 +299,34 @@ class Progress:
 
     def fields(self, status: Status) -> Fields:
         """The state of the run as names and values."""
-        return [*self._own_fields(status), *status.others]
-
-    def _own_fields(self, status: Status) -> list[tuple[str, str]]:
-        if self._evaluation is not None:
-            return self._evaluation_fields(status, self._evaluation)
-        # waits, such as compilations, do not count for the speed
-        waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
-        for rate in (self._steps, self._fraction):
-            rate.skip(waited)
-        self._steps.sample(status.steps)
-        fields = [
-            ("", status.activity),
-            ("episode", f"{status.episodes:,}"),
-            ("steps", f"{status.steps:,}"),
-            ("steps/s", _per_second(self._steps)),
-            ("updates", f"{status.updates:,}"),
-        ]
-        if status.epochs:
-            fields.append(("epochs", f"{status.epochs:,}"))
-        if self._rewards:
-            fields.append(("reward", _last_and_mean(self._rewards)))
+        evaluation = self._evaluation
+        rewards: Sequence[float] = self._rewards if evaluation is None else evaluation.rewards
+        if evaluation is None:
+            episode, steps, rate = status.episodes, status.steps, self._steps
+            # waits, such as compilations, do not count for the speed
+            waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
+            for one in (self._steps, self._fraction):
+                one.skip(waited)
+        else:
+            episode, rate = len(rewards) + 1, evaluation.rate
+            steps = status.evaluation_steps - evaluation.first_step
+        rate.sample(steps)
+        speed = "-" if rate.per_second is None else f"{rate.per_second:,.0f}"
+        fields = [("", status.activity), ("episode", f"{episode:,}"), ("steps", f"{steps:,}"), ("steps/s", speed)]
+        if evaluation is None:
+            fields.append(("updates", f"{status.updates:,}"))
+            if status.epochs:
+                fields.append(("epochs", f"{status.epochs:,}"))
+        if rewards:
+            fields.append(("reward", f"{rewards[-1]:.5g} (mean {sum(rewards) / len(rewards):.5g})"))
         fields.append(("time", duration(self.seconds)))
-        if status.goal is not None:
+        if status.goal is not None and evaluation is None:
             fields += self._goal_fields(status.phase, status.goal)
-        return fields + self._best_fields()
-
-    def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> list[tuple[str, str]]:
-        steps = status.evaluation_steps - evaluation.first_step
-        evaluation.rate.sample(steps)
-        fields = [
-            ("", status.activity),
-            ("episode", f"{len(evaluation.rewards) + 1:,}"),
-            ("steps", f"{steps:,}"),
-            ("steps/s", _per_second(evaluation.rate)),
-        ]
-        if evaluation.rewards:
-            fields.append(("reward", _last_and_mean(evaluation.rewards)))
-        fields.append(("time", duration(self.seconds)))
-        if status.goal is not None:
+        elif status.goal is not None:
             fields.append(("done", str(status.goal)))
-        return fields + self._best_fields()
+        if newest := last_and_best(self.last_evaluation, self.best_evaluation):
+            fields.append(("evaluation", newest))
+        return [*fields, *status.others]
 
     def _goal_fields(self, phase: RunPhase, goal: Goal) -> list[tuple[str, str]]:
         if phase is not self._phase:
@@ -361,11 +348,6 @@ class Progress:
         now = "" if self.last_evaluation is None else f" (now {self.last_evaluation:.5g})"
         return f"until evaluations reach {goal.reward:.5g}{now}"
 
-    def _best_fields(self) -> list[tuple[str, str]]:
-        if self.last_evaluation is None or self.best_evaluation is None:
-            return []
-        return [("evaluation", f"{self.last_evaluation:.5g} (best {self.best_evaluation:.5g})")]
-
 
 class _Evaluation:
     """The current evaluation."""
@@ -382,13 +364,9 @@ def line_of(fields: Fields) -> str:
     return " | ".join(f"{name} {value}".strip() for name, value in fields)
 
 
-def _per_second(rate: Rate) -> str:
-    speed = rate.per_second
-    return "-" if speed is None else f"{speed:,.0f}"
-
-
-def _last_and_mean(rewards: deque[float] | list[float]) -> str:
-    return f"{rewards[-1]:.5g} (mean {sum(rewards) / len(rewards):.5g})"
+def last_and_best(last: float | None, best: float | None) -> str:
+    """The last and the best evaluation as text, such as ``200 (best 200)``; empty without an evaluation so far."""
+    return "" if last is None or best is None else f"{last:.5g} (best {best:.5g})"
 
 
 def duration(seconds: float) -> str:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Callable, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
-from rl_coach.runs.progress import display_on, duration
+from rl_coach.runs.progress import display_on, duration, last_and_best
 from rl_coach.runs.status import FAILED, RUNNING, read_status
 from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
 from rl_coach.utilities.system import handling
@@ -337,9 +337,8 @@ def _number(value: Any, form: str) -> str:
 
 
 def evaluation_of(progress: dict[str, Any]) -> str:
-    """The last and the best evaluation as text, such as ``200 (best 200)``; empty without an evaluation so far."""
-    last, best = progress.get("last_evaluation"), progress.get("best_evaluation")
-    return "" if last is None or best is None else f"{last:.5g} (best {best:.5g})"
+    """The text of ``last_and_best`` for a ``Progress.report``."""
+    return last_and_best(progress.get("last_evaluation"), progress.get("best_evaluation"))
 
 
 def _last_line(log: pathlib.Path) -> str:
