@@ -38,7 +38,7 @@ from rl_coach.runs.signal_file import (
     read_header,
     whole_lines,
 )
-from rl_coach.runs.status import STATUS_FILE, is_evaluation, read_status, state_of
+from rl_coach.runs.status import STATUS_FILE, is_evaluation, part_of, read_status, state_of
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -164,7 +164,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     experiment_directory = directory.parent if is_named_by_parent else directory
     below = os.path.relpath(experiment_directory, root)
     document = read_document(path)
-    record = _object(document.get("run"), {})
+    record = part_of(document, "run")
     parameters = flatten(settings_for(path, document))
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
     # 0 also means a run that only evaluates, until it is stopped
@@ -199,10 +199,6 @@ def describe_run(workers: Sequence[RunDescription]) -> RunDescription:
         start=min(starts, default=None),
         evaluates_only=all(worker.evaluates_only for worker in workers),
     )
-
-
-def _object(value: Any, default: dict[str, Any]) -> dict[str, Any]:
-    return value if isinstance(value, dict) else default
 
 
 _LEVEL_NAMES = (
@@ -356,7 +352,7 @@ class Summary:
 
         :param status: the result of ``read_status``
         """
-        progress, evaluation = _object(status.get("progress"), {}), _object(status.get("evaluation"), {})
+        progress, evaluation = part_of(status, "progress"), part_of(status, "evaluation")
         figures = {
             "steps": progress.get("steps"),
             "minutes": progress.get("seconds"),
@@ -389,7 +385,7 @@ class Summary:
 
 def reward_range(status: Mapping[str, Any]) -> tuple[float, float] | None:
     """The smallest and the largest total reward of an episode in the status of a run; None if they are unknown."""
-    found = _object(status.get("progress"), {}).get("reward_range")
+    found = part_of(status, "progress").get("reward_range")
     if not isinstance(found, list) or len(found) != 2 or not all(map(_is_finite, found)):
         return None
     return float(found[0]), float(found[1])

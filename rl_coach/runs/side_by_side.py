@@ -16,7 +16,7 @@ from typing import Any, Callable, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
 from rl_coach.runs.progress import display_on, duration, last_and_best
-from rl_coach.runs.status import FAILED, RUNNING, read_status
+from rl_coach.runs.status import FAILED, RUNNING, part_of, read_status
 from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
 from rl_coach.utilities.system import handling
 
@@ -75,7 +75,7 @@ class Outcome:
     @property
     def progress(self) -> dict[str, Any]:
         """The run's progress in the form of ``Progress.report``; empty if it is unknown."""
-        return progress_of(self.status)
+        return part_of(self.status, "progress")
 
     @property
     def score(self) -> float | None:
@@ -110,12 +110,6 @@ class Outcome:
         if said and is_reason and self.code in _CODES_OF_ERRORS:
             return said
         return f"ended with exit code {self.code}"
-
-
-def progress_of(status: dict[str, Any]) -> dict[str, Any]:
-    """The ``Progress.report`` in a ``status.json``; empty if it is missing."""
-    progress = status.get("progress")
-    return progress if isinstance(progress, dict) else {}
 
 
 @dataclass
@@ -309,7 +303,7 @@ def _columns(running: Sequence[_State], num_waiting: int) -> list[tuple[str, lis
     """The columns of the display, with one cell for each run, and a last cell for the runs that wait."""
     if not running:
         return []
-    lines = [(job.name, *_cells(progress_of(status)), duration(time.monotonic() - began))
+    lines = [(job.name, *_cells(part_of(status, "progress")), duration(time.monotonic() - began))
              for job, status, began in running]  # fmt: skip
     names = ("", " ", "done", "steps", "steps/s", "reward", "evaluation", "time")
     if num_waiting:

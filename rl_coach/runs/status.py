@@ -109,6 +109,12 @@ def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
     return read_json_if_whole(pathlib.Path(directory) / STATUS_FILE)
 
 
+def part_of(status: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A part of a status, such as ``progress`` or ``evaluation``; empty if it is missing."""
+    part = status.get(name)
+    return part if isinstance(part, dict) else {}
+
+
 def is_evaluation(status: Mapping[str, Any]) -> bool:
     """True if the run only evaluates the agent of another run.
 
