@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 
@@ -654,6 +654,7 @@ class TaskRole(Enum):
         return self is not TaskRole.ROLLOUT
 
 
+@dataclass(eq=False, repr=False)
 class TaskParameters(Parameters):
     """Settings of a process in a run: the framework, the directory, checkpoints, the seed and so on.
 
@@ -706,53 +707,32 @@ class TaskParameters(Parameters):
         "role": member(TaskRole),
     }
 
-    def __init__(
-        self,
-        framework_type: Frameworks = DEFAULT_FRAMEWORK,
-        evaluate_only: Union[None, int] = None,
-        use_cpu: bool = False,
-        experiment_path: Any = "/tmp",
-        seed: int | None = None,
-        checkpoint_save_secs: int | None = None,
-        checkpoint_restore_dir: str | None = None,
-        checkpoint_restore_path: str | None = None,
-        checkpoint_save_dir: str | None = None,
-        export_onnx_graph: bool = False,
-        apply_stop_condition: bool = False,
-        num_gpu: int = 1,
-        checkpoint_memory: bool = True,
-        checkpoint_save_steps: int | None = None,
-        checkpoint_save_episodes: int | None = None,
-        checkpoint_keep: int | None = None,
-        resume: bool = False,
-        preset: str | None = None,
-        num_threads: int | None = None,
-        role: TaskRole = TaskRole.BOTH,
-        seeds_program: str | None = None,
-        num_devices: int | None = None,
-    ):
-        self.framework_type = framework_type
-        self.task_index = 0
-        self.evaluate_only = evaluate_only
-        self.use_cpu = use_cpu
-        self.experiment_path = experiment_path
-        self.checkpoint_save_secs = checkpoint_save_secs
-        self.checkpoint_restore_path = checkpoint_restore_path or checkpoint_restore_dir
-        self.checkpoint_save_dir = checkpoint_save_dir
-        self.seed = seed
-        self.export_onnx_graph = export_onnx_graph
-        self.apply_stop_condition = apply_stop_condition
-        self.num_gpu = num_gpu
-        self.checkpoint_memory = checkpoint_memory
-        self.checkpoint_save_steps = checkpoint_save_steps
-        self.checkpoint_save_episodes = checkpoint_save_episodes
-        self.num_threads = num_threads
-        self.num_devices = num_devices
-        self.checkpoint_keep = checkpoint_keep
-        self.resume = resume
-        self.preset = preset
-        self.role = role
-        self.seeds_program = seeds_program
+    framework_type: Frameworks = DEFAULT_FRAMEWORK
+    task_index: int = field(init=False, default_factory=int)
+    evaluate_only: Union[None, int] = None
+    use_cpu: bool = False
+    experiment_path: Any = "/tmp"
+    seed: int | None = None
+    checkpoint_save_secs: int | None = None
+    checkpoint_restore_dir: InitVar[str | None] = None
+    checkpoint_restore_path: str | None = None
+    checkpoint_save_dir: str | None = None
+    export_onnx_graph: bool = False
+    apply_stop_condition: bool = False
+    num_gpu: int = 1
+    checkpoint_memory: bool = True
+    checkpoint_save_steps: int | None = None
+    checkpoint_save_episodes: int | None = None
+    checkpoint_keep: int | None = None
+    resume: bool = False
+    preset: str | None = None
+    num_threads: int | None = None
+    role: TaskRole = TaskRole.BOTH
+    seeds_program: str | None = None
+    num_devices: int | None = None
+
+    def __post_init__(self, checkpoint_restore_dir: str | None) -> None:
+        self.checkpoint_restore_path = self.checkpoint_restore_path or checkpoint_restore_dir
 
     @property
     def num_evaluation_steps(self) -> int | None:
@@ -760,6 +740,9 @@ class TaskParameters(Parameters):
         if isinstance(self.evaluate_only, bool):
             return 0 if self.evaluate_only else None
         return self.evaluate_only
+
+
+del TaskParameters.checkpoint_restore_dir  # an argument, not a setting: an assignment must raise an error
 
 
 class DistributedTaskParameters(TaskParameters):
