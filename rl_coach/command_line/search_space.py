@@ -16,7 +16,7 @@ import random
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 from rl_coach.command_line import custom_parameters
 from rl_coach.runs.record import settings_in
@@ -152,20 +152,18 @@ def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     :param what: the beginning of error messages
     :raises CoachError: if a setting has a range, because a range has no finite list of values
     """
-    distributions = _distributions(dimensions)
-    for name, one in distributions.items():
+    found = distributions(dimensions)
+    for name, one in found.items():
         if isinstance(one, Range):
             raise CoachError(f"{what}: '{name}' has a range: use --random N, which draws N settings")
-    values = [one.values for one in distributions.values() if isinstance(one, Choice)]
-    return [dict(zip(distributions, combination)) for combination in itertools.product(*values)]
+    values = [one.values for one in found.values() if isinstance(one, Choice)]
+    return [dict(zip(found, combination)) for combination in itertools.product(*values)]
 
 
 def size(dimensions: Sequence[Dimension]) -> int | None:
     """The number of combinations; None if a setting has a range."""
-    distributions = _distributions(dimensions).values()
-    if not all(isinstance(one, Choice) for one in distributions):
-        return None
-    return math.prod(len(one.ends) for one in distributions)
+    found = distributions(dimensions).values()
+    return math.prod(len(one.ends) for one in found) if all(isinstance(one, Choice) for one in found) else None
 
 
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
@@ -175,16 +173,16 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
     :param number: number of combinations; fewer are returned if the space has fewer
     :param seed: the seed; the same seed draws the same combinations
     """
-    distributions = _distributions(dimensions)
+    found = distributions(dimensions)
     generator = random.Random(seed)
     combinations = size(dimensions)
     if combinations is not None and combinations <= sys.maxsize:
         # draw the numbers of combinations, because the list of all combinations may not fit into memory
         places = generator.sample(range(combinations), min(number, combinations))
-        return [_combination(distributions, place) for place in places]
+        return [_combination(found, place) for place in places]
     drawn: list[Values] = []
     for _ in range(number * _TRIES):
-        values = {name: one.draw(generator) for name, one in distributions.items()}
+        values = {name: one.draw(generator) for name, one in found.items()}
         if values not in drawn:
             drawn.append(values)
         if len(drawn) == number:
@@ -192,13 +190,13 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
     return drawn
 
 
-def _combination(distributions: Mapping[str, Distribution], place: int) -> Values:
+def _combination(found: Mapping[str, Distribution], place: int) -> Values:
     """The combination with a given index in the order of ``grid``."""
     chosen = {}
-    for name, one in reversed(list(distributions.items())):
+    for name, one in reversed(list(found.items())):
         place, at = divmod(place, len(one.ends))
         chosen[name] = one.ends[at]
-    return {name: chosen[name] for name in distributions}
+    return {name: chosen[name] for name in found}
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
@@ -280,7 +278,7 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
     :raises CoachError: if a setting does not exist or does not accept a value, or two names stand for the same setting
     """
-    firsts = {name: one.ends[0] for name, one in _distributions(dimensions).items()}
+    firsts = {name: one.ends[0] for name, one in distributions(dimensions).items()}
     custom_parameter(graph_manager, dimensions, firsts)
     for dimension in dimensions:
         ends = {name: one.ends for name, one in dimension.distributions.items()}
@@ -297,7 +295,8 @@ def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
     return [Setting(f"{one.name}_{number}", one.custom_parameter) for number, one in enumerate(found)]
 
 
-def _distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:
+def distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:
+    """The distributions of all dimensions, by the names of their drawn values."""
     return {name: one for dimension in dimensions for name, one in dimension.distributions.items()}
 
 
@@ -383,11 +382,3 @@ def _short_names(names: Sequence[str]) -> list[str]:
 
 def _in_a_name(text: str) -> str:
     return _NOT_IN_NAMES.sub("_", text).strip("_")[:_LONGEST_VALUE]
-
-
-def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text without comments (``#``) and empty lines."""
-    for line in text.splitlines():
-        said = line.partition("#")[0].strip()
-        if said:
-            yield said

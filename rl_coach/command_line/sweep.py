@@ -74,13 +74,13 @@ def texts_of(given: str, what: str) -> list[tuple[str, str]]:
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]
-    from rl_coach.command_line.search_space import lines_of
     from rl_coach.utilities.safe_reading import read_text
 
     try:
-        lines = list(lines_of(read_text(given)))
+        without_comments = (line.partition("#")[0].strip() for line in read_text(given).splitlines())
     except FileNotFoundError:
         raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file with settings") from None
+    lines = [line for line in without_comments if line]
     if not lines:
         raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
     return [(line, given) for line in lines]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import pathlib
 from typing import Any, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import built_in_spaces, flag_checks, search_space, several_runs, study_storage
-from rl_coach.command_line.best_preset import text_of
+from rl_coach.command_line import (
+    built_in_spaces,
+    custom_parameters,
+    flag_checks,
+    preset_catalogue,
+    search_space,
+    several_runs,
+    study_storage,
+)
 from rl_coach.command_line.search_space import Choice, Dimension, Distribution
 from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
 from rl_coach.runs import record, run_group
@@ -212,6 +220,8 @@ class _Tuning:
     def _interrupted(self) -> list[Job]:
         """The jobs of trials that have not ended. A trial that has ended while ``coach tune`` did not run is reported
         to the study."""
+        import optuna
+
         jobs, known = [], self._study.trials
         for run in self._document["runs"]:
             directory = self._directory / run["name"]
@@ -222,7 +232,7 @@ class _Tuning:
             trial = known[run["trial"]]
             if trial.state.is_finished():
                 continue
-            self._trials[directory] = self._trial(trial._trial_id)
+            self._trials[directory] = optuna.trial.Trial(self._study, trial._trial_id)
             job = several_runs.next_run(self._directory, self._flags(self._trials[directory]), {}, run)
             if job is None:
                 done = Job(several_runs.label_of(run["name"]), [], directory)
@@ -231,17 +241,13 @@ class _Tuning:
                 jobs.append(job)
         return jobs
 
-    def _trial(self, trial_id: int) -> Any:
-        import optuna
-
-        return optuna.trial.Trial(self._study, trial_id)
-
     def _next(self) -> Job | None:
         """The job of a new trial; None if there are enough trials."""
         if len(self._study.get_trials(deepcopy=False)) >= self._settings["trials"]:
             return None
         try:
-            trial = self._study.ask(fixed_distributions=_distributions(self._dimensions))
+            searched = search_space.distributions(self._dimensions)
+            trial = self._study.ask(fixed_distributions={name: _of_optuna(one) for name, one in searched.items()})
         except ValueError as error:  # earlier trials of the study have another search space
             raise CoachError(
                 f"study '{self._settings['study']}' searches other settings: {error}; name a new study with --study"
@@ -337,7 +343,7 @@ class _Tuning:
         about = f"{preset}, tuned: trial {best.number} of {trials}; its mean reward at the end was {best.value:.5g}."
         settings = record.joined_settings(given, self._custom_parameter(best.params))
         path = self._directory / BEST_FILE
-        write_text(path, text_of(preset, settings, about))
+        write_text(path, text_of_preset(preset, settings, about))
         return path
 
     def _say_best(self) -> None:
@@ -367,10 +373,6 @@ def _value_of(trial: Any, outcome: Outcome) -> float | None:
     return outcome.score
 
 
-def _distributions(dimensions: Sequence[Dimension]) -> dict[str, Any]:
-    return {name: _of_optuna(one) for dimension in dimensions for name, one in dimension.distributions.items()}
-
-
 def _of_optuna(distribution: Distribution) -> Any:
     from optuna import distributions
 
@@ -384,3 +386,36 @@ def _of_optuna(distribution: Distribution) -> Any:
 
 def _shown_name(dimension: Dimension) -> str:
     return dimension.name.removeprefix("agent_params.").removeprefix("algorithm.")
+
+
+def text_of_preset(preset: str, settings: str, about: str) -> str:
+    """The text of a preset file.
+
+    :param preset: the base preset, in a form of ``-p``
+    :param settings: the changes in the form of ``-cp``, with whole paths
+    :param about: the description of the new preset, in one sentence
+    """
+    statements = custom_parameters.statements(settings, f"the settings of {preset}")
+    names = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
+    modules: dict[str, set[str]] = {}
+    for name, module in {**custom_parameters.CONSTRUCTORS, **custom_parameters.ENUMS}.items():
+        if name in names:
+            modules.setdefault(module, set()).add(name)
+    module, variable, loading = _base_of(preset)
+    modules.setdefault(module, set()).add(variable)
+    imports = [f"from {one} import {', '.join(sorted(modules[one]))}" for one in sorted(modules)]
+    lines = [f'"""{about}"""', "", *imports, "", *loading, *(f"graph_manager.{ast.unparse(one)}" for one in statements)]
+    return "\n".join(lines) + "\n"
+
+
+def _base_of(preset: str) -> tuple[str, str, list[str]]:
+    """The module of the base preset, the name to import from it, and further lines that assign ``graph_manager``, if
+    the import does not assign it."""
+    path, _, variable = preset_catalogue.path_of(preset).rpartition(":")
+    file, directory = pathlib.Path(path), preset_catalogue.preset_directory()
+    if file.is_relative_to(directory):
+        module = ".".join(["rl_coach.presets", *file.relative_to(directory).with_suffix("").parts])
+        return module, variable if variable == "graph_manager" else f"{variable} as graph_manager", []
+    if path.endswith(".py"):
+        return "rl_coach.utils", "import_file", [f"graph_manager = import_file({str(file.absolute())!r}).{variable}"]
+    return path, variable if variable == "graph_manager" else f"{variable} as graph_manager", []

@@ -11,8 +11,7 @@ import subprocess
 import pytest
 
 from rl_coach.coach import main
-from rl_coach.command_line import preset_catalogue, study_storage
-from rl_coach.command_line.best_preset import text_of
+from rl_coach.command_line import preset_catalogue, study_storage, tune
 from rl_coach.command_line.built_in_spaces import built_in_space
 from rl_coach.command_line.custom_parameters import apply_custom_parameters
 from rl_coach.core_types import EnvironmentSteps
@@ -63,7 +62,7 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
         "agent_params.network_wrappers['main'].middleware_parameters.scheme = [Dense(32), Dense(16)]"
     )
     file = tmp_path / "best.py"
-    file.write_text(text_of(preset, settings, "About it."))
+    file.write_text(tune.text_of_preset(preset, settings, "About it."))
     written, expected = preset_catalogue.load(str(file)), preset_catalogue.load(preset)
     apply_custom_parameters(expected, settings)
     assert written.improve_steps == EnvironmentSteps(7) and written.agent_params.algorithm.discount == 0.5
