@@ -251,7 +251,7 @@ _HERE = "rl_coach.command_line"
 COMMANDS = {
     "sweep": Command("-p PRESET SETTINGS [flags]", f"{_HERE}.sweep:run", False, builds_graphs=True),
     "tune": Command("-p PRESET --trials N [flags]", f"{_HERE}.tune:run", False, builds_graphs=True),
-    "compare": Command("DIR ...", f"{_HERE}.compare:run"),
+    "compare": Command("DIR ...", f"{_HERE}.reports:compare"),
     "doctor": Command("DIR", f"{_HERE}.reports:diagnose"),
     "evaluate": Command("EXPERIMENT ... [flags]", has_nothing_to_save=False),
     "watch": Command("DIR [--gif FILE] [--mp4 FILE]", f"{_HERE}.watch:run", False, builds_graphs=True),

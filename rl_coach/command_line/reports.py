@@ -1,8 +1,11 @@
-"""``coach --list``, ``coach algorithms``, ``coach check-env`` and ``coach doctor``: commands that only print."""
+"""The commands that report: ``coach --list``, ``algorithms``, ``check-env``, ``doctor`` and ``compare``."""
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
+import pathlib
 import shutil
 import sys
 import textwrap
@@ -12,6 +15,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
 from rl_coach.runs.record import RECORD_FILE
 from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.system import shown
 
 NOTHING_FOUND, FOUND = 0, 1
 """The exit codes of commands that search for problems."""
@@ -98,6 +102,45 @@ def diagnose(arguments: Sequence[str]) -> int:
     for run, problem in problems.items():
         print(f"{args.directory if is_one_run else run}: {problem or 'no problem found'}")
     return FOUND if any(problems.values()) else NOTHING_FOUND
+
+
+def compare(arguments: Sequence[str]) -> None:
+    """``coach compare``: print tables of the scores of runs, and write a report.
+
+    :param arguments: the arguments after ``compare``
+    :raises CoachError: if an argument is wrong, or the report cannot be written
+    """
+    args = command_line.parser_of("compare").parse_args(arguments)
+    from rl_coach.runs import comparison as comparisons  # imported here, so that --help is fast
+    from rl_coach.runs import report
+
+    comparison = comparisons.compare(args.directory, args.score, _ranges(args))
+    for task in comparison.tasks:
+        print(task)
+        print("\n".join(comparisons.table_of_scores(*comparison.figures(task))))
+    for note in comparison.notes:
+        print(f"note: {note}")
+    directory = pathlib.Path(args.output).absolute()
+    try:
+        written = report.write(comparison, directory)
+    except OSError as error:
+        raise CoachError(f"-o: '{args.output}' cannot be written: {error.strerror}") from None
+    print("report: " + ", ".join(shown(path) for path in written))
+
+
+def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """The scores that become 0 and 1, by environment, from ``--range ENVIRONMENT=LOW,HIGH``."""
+    found = {}
+    for text in args.range or ():
+        task, equals, ends = text.rpartition("=")
+        try:
+            low, high = (float(end) for end in ends.split(","))
+        except ValueError:
+            low = high = math.nan
+        if not equals or not low < high:
+            raise CoachError(f"--range: '{text}' does not have the form ENVIRONMENT=LOW,HIGH, with LOW below HIGH")
+        found[task] = (low, high)
+    return found
 
 
 def _room() -> int:
