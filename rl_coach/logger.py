@@ -788,7 +788,7 @@ def get_experiment_path(
     if create_path:
         experiment_path = make_free_directory(path)
         return experiment_path
-    return next(candidate for candidate in _alternatives(path) if not os.path.exists(candidate))
+    return free_path(path)
 
 
 def remove_experiment_dir() -> None:
@@ -830,6 +830,11 @@ def make_free_directory(path: str) -> str:
             raise CoachError(f"the experiment directory '{candidate}' cannot be written: {error.strerror}") from None
         break
     return candidate
+
+
+def free_path(path: str) -> str:
+    """``path``; if ``path`` exists, the first free name of ``path-1``, ``path-2``, …"""
+    return next(candidate for candidate in _alternatives(path) if not os.path.exists(candidate))
 
 
 def _alternatives(path: str) -> Iterator[str]:

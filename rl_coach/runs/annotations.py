@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Iterable, Mapping
 
+from rl_coach.logger import free_path
 from rl_coach.utilities import files
 from rl_coach.utilities.safe_reading import read_json_if_whole
 from rl_coach.utils import CoachError
@@ -91,7 +92,7 @@ def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tup
         except ValueError:
             take_back(moved)
             raise CoachError(f"'{path}' is not below '{root}'") from None
-        target = _free(folder / below)
+        target = pathlib.Path(free_path(str(folder / below)))
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             path.rename(target)
@@ -100,13 +101,6 @@ def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tup
             raise CoachError(f"'{path}' cannot be moved to '{target}': {error.strerror}") from None
         moved.append((path, target))
     return moved
-
-
-def _free(path: pathlib.Path) -> pathlib.Path:
-    taken = 0
-    while (candidate := path.with_name(f"{path.name}{f'.{taken}' if taken else ''}")).exists():
-        taken += 1
-    return candidate
 
 
 def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:

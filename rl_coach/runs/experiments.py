@@ -26,6 +26,7 @@ import pandas as pd
 
 from rl_coach.runs.documents import read_document, settings_for
 from rl_coach.runs.plot import Line, SignalPlot, line
+from rl_coach.runs.record import DATE
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import (
     EPISODE,
@@ -54,7 +55,6 @@ VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
 _EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
-_TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_]\d+)?$")
 
 
 def find_signal_files(root: str | os.PathLike[str], with_begun: bool = False) -> Iterator[os.DirEntry[str]]:
@@ -266,14 +266,10 @@ def _start(record: Mapping[str, Any], timestamp: float | None, parameters: Mappi
 
 
 def parse_timestamp(name: str) -> float | None:
-    """The start time in a directory name ``dd_mm_yyyy-hh_mm`` (local time), in seconds since the epoch; None for other
-    names."""
-    match = _TIMESTAMP.match(name)
-    if match is None:
-        return None
-    day, month, year, hour, minute = (int(part) for part in match.groups())
+    """The start time in the name of a directory (see ``DATE``), in seconds since the epoch; None for other names."""
+    match = DATE.fullmatch(name)
     try:
-        return datetime.datetime(year, month, day, hour, minute).timestamp()
+        return datetime.datetime.strptime(match[1], "%d_%m_%Y-%H_%M").timestamp() if match else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -417,7 +413,7 @@ def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 
         data = file.read(most_bytes) if header else b""
     if start > len(header):
         data = data[data.find(b"\n") + 1 :]
-    names = column_names(header) if header else []
+    names = column_names(header)
     lines = whole_lines(data).decode("utf-8", "replace").replace("\0", "").splitlines()
     found = _newest_values(lines, names)
     minutes = wall_clock_minutes(found, lambda name: np.array([found[name]]), counts_minutes)

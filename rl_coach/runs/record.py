@@ -18,7 +18,8 @@ from rl_coach.utilities.safe_reading import read_json
 RECORD_FILE = "experiment.json"
 GIT_DIFF_FILE = "git.diff"
 _LARGEST_DIFF = 4 << 20
-_DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
+DATE = re.compile(r"(\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2})(?:[-_]\d+)?")
+"""The name of a run's directory: ``dd_mm_yyyy-hh_mm``, and a number if the name existed."""
 _FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
@@ -191,7 +192,7 @@ def joined_settings(*texts: str | None) -> str:
 def experiment_name(directory: pathlib.Path) -> str:
     """The name in ``experiments/<name>/<date>``; empty for a directory with another name."""
     directory = directory.resolve()
-    return directory.parent.name if _DATE.fullmatch(directory.name) else ""
+    return directory.parent.name if DATE.fullmatch(directory.name) else ""
 
 
 def read(directory: str) -> dict[str, Any]:

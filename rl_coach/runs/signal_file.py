@@ -130,7 +130,7 @@ class SignalFile:
         ]
 
     def _restart_unless_the_same(self, file: io.BufferedReader, header: bytes) -> bool:
-        names = column_names(header) if header else []
+        names = column_names(header)
         if self.table is not None and names == self.names and self._seam_fits(file):
             return False
         had_rows = self.table is not None
@@ -244,9 +244,9 @@ def parse(body: bytes, names: Sequence[str], kept: Sequence[str] | None = None) 
     :return: the columns, and the number of damaged lines, which are left out
     """
     kept = names if kept is None else kept
-    if not body.strip(b"\r\n"):
-        return empty_table(kept), 0
     body, left_out = _as_text(body)
+    if not body.strip(b"\r\n"):
+        return empty_table(kept), left_out
     try:
         table, invalid = _read_csv(body, names, kept, pa.float64())
     except pa.ArrowInvalid:
@@ -284,8 +284,6 @@ def _read_csv(body: bytes, names: Sequence[str], kept: Sequence[str], kind: pa.D
         invalid.append(row.number)
         return "skip"
 
-    if not body.strip(b"\r\n"):
-        return pa.table({name: pa.array([], kind) for name in kept}), 0
     table = arrow_csv.read_csv(
         pa.BufferReader(body),
         read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False, block_size=len(body) + 1),
