@@ -483,6 +483,7 @@ _VIDEO_FILTER = Constraint(
 )
 
 
+@dataclass(eq=False, repr=False)
 class VisualizationParameters(Parameters):
     """Output of a run, on the screen and in files.
 
@@ -508,50 +509,33 @@ class VisualizationParameters(Parameters):
         **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
         **flags("add_rendered_image_to_env_response", "real_time"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
-        "video_dump_filters": optional(_VIDEO_FILTER | list_of(_VIDEO_FILTER)),
+        "video_dump_methods": optional(_VIDEO_FILTER | list_of(_VIDEO_FILTER)),
         "max_fps_for_human_control": number(0),
     }
 
-    def __init__(
-        self,
-        print_networks_summary: bool = False,
-        dump_csv: bool = True,
-        dump_signals_to_csv_every_x_episodes: int = 5,
-        dump_gifs: bool = False,
-        dump_mp4: bool = False,
-        video_dump_methods: Any = None,
-        dump_in_episode_signals: bool = False,
-        dump_parameters_documentation: bool = True,
-        render: bool = False,
-        native_rendering: bool = False,
-        max_fps_for_human_control: int = 10,
-        tensorboard: bool = False,
-        add_rendered_image_to_env_response: bool = False,
-        real_time: bool = False,
-    ):
-        self.print_networks_summary = print_networks_summary
-        self.dump_csv = dump_csv
-        self.dump_gifs = dump_gifs
-        self.dump_mp4 = dump_mp4
-        self.dump_signals_to_csv_every_x_episodes = dump_signals_to_csv_every_x_episodes
-        self.dump_in_episode_signals = dump_in_episode_signals
-        self.dump_parameters_documentation = dump_parameters_documentation
-        self.render = render
-        self.native_rendering = native_rendering
-        self.max_fps_for_human_control = max_fps_for_human_control
-        self.tensorboard = tensorboard
-        self.video_dump_filters = video_dump_methods
-        self.add_rendered_image_to_env_response = add_rendered_image_to_env_response
-        self.real_time = real_time
+    print_networks_summary: bool = False
+    dump_csv: bool = True
+    dump_signals_to_csv_every_x_episodes: int = 5
+    dump_gifs: bool = False
+    dump_mp4: bool = False
+    video_dump_methods: Any = None
+    dump_in_episode_signals: bool = False
+    dump_parameters_documentation: bool = True
+    render: bool = False
+    native_rendering: bool = False
+    max_fps_for_human_control: int = 10
+    tensorboard: bool = False
+    add_rendered_image_to_env_response: bool = False
+    real_time: bool = False
 
     @property
-    def video_dump_methods(self) -> Any:
-        """The older name of ``video_dump_filters``."""
-        return self.video_dump_filters
+    def video_dump_filters(self) -> Any:
+        """The name of ``video_dump_methods`` as an attribute in Coach 1.0.1."""
+        return self.video_dump_methods
 
-    @video_dump_methods.setter
-    def video_dump_methods(self, value: Any) -> None:
-        self.video_dump_filters = value
+    @video_dump_filters.setter
+    def video_dump_filters(self, value: Any) -> None:
+        self.video_dump_methods = value
 
 
 class CuriosityParameters(Parameters):

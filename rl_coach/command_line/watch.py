@@ -104,7 +104,7 @@ def _run_player(args: argparse.Namespace, output: dict[str, bool], folder: str, 
     of_run = launcher.get_config_args(launcher.get_argument_parser(), _flags(args))
     manager = launcher.get_graph_manager_from_args(of_run)
     written = dict.fromkeys(("dump_csv", "dump_parameters_documentation", "tensorboard", "native_rendering"), False)
-    vars(manager.visualization_parameters).update({**output, **written, "video_dump_filters": None})
+    vars(manager.visualization_parameters).update({**output, **written, "video_dump_methods": None})
     task = launcher.create_task_parameters(manager, of_run)
     task.experiment_path, task.checkpoint_save_dir = folder, None
     manager.create_graph(task)

@@ -246,7 +246,7 @@ _FREE = {
     "scheme", "parameterized_class_name", "output_bias_initializer", "initializer", "head",
     "in_action_space", "load_memory_from_file_path", "framework", "sess", "middleware_parameters", "action_space",
     "observation_space",
-    "video_dump_filters", "exploration", "memory",
+    "exploration", "memory",
     "task_parameters", "max_size", "experiment_path", "level", "default_input_filter", "default_output_filter",
     "checkpoint_restore_path", "checkpoint_save_dir", "trace_test_levels", "network_params", "normalization_stats",
     "continuous_exploration_policy_parameters", "clip_low", "clip_high", "state_key_with_the_class_index",
