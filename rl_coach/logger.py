@@ -609,19 +609,16 @@ class Logger(BaseLogger):
             return
         os.makedirs(os.path.dirname(os.path.abspath(self.doc_path)), exist_ok=True)
         document = {"run": run_record(), "parameters": unfold_dict_or_list(parameters)}
-        before = self._documentation_before(self.doc_path)
+        try:
+            before = read_json(self.doc_path)
+        except FileNotFoundError:
+            before = {}
+        except CoachError as error:
+            screen.warning(f"{error}; the run writes a new file")
+            before = {}
         if before:
             document |= {"run": before.get("run"), "resumed": [*(before.get("resumed") or []), document["run"]]}
         files.write_json(self.doc_path, document)
-
-    def _documentation_before(self, path: str) -> dict[str, Any]:
-        try:
-            return read_json(path)
-        except FileNotFoundError:
-            return {}
-        except CoachError as error:
-            screen.warning(f"{error}; the run writes a new file")
-            return {}
 
     def close(self) -> None:
         super().close()

@@ -138,7 +138,11 @@ def _described(args: argparse.Namespace) -> tuple[Any, DataStoreOrder]:
     if not args.data_store_params:
         return backend, DataStoreOrder()
     store = _parameters("--data_store_params", args.data_store_params, construct_data_store_params)
-    return backend, _data_store_order(store)
+    if store.store_type == "redis":
+        return backend, DataStoreOrder()
+    names = ("checkpoint_dir", "end_point", "bucket_name", "creds_file", "prefix", "expt_dir")
+    settings = {name: getattr(store, name) for name in names if hasattr(store, name)}
+    return backend, DataStoreOrder(store.store_type, settings)
 
 
 def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) -> Any:
@@ -150,14 +154,6 @@ def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) ->
         if isinstance(error, CoachError):
             raise
         raise CoachError(f"{flag}: {error}") from error
-
-
-def _data_store_order(store: Any) -> DataStoreOrder:
-    """The settings of a data store for the run order. :param store: the store's parameters"""
-    if store.store_type == "redis":
-        return DataStoreOrder()
-    names = ("checkpoint_dir", "end_point", "bucket_name", "creds_file", "prefix", "expt_dir")
-    return DataStoreOrder(store.store_type, {name: getattr(store, name) for name in names if hasattr(store, name)})
 
 
 def _open_file(text: str) -> str:

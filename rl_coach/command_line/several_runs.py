@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume", "seeds_program")  # fmt: skip
-_OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
 _OF_SEVERAL_PROCESSES = ("num_workers", "evaluation_worker", "distributed_coach", "evaluate")
 _OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
 _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
@@ -196,7 +195,7 @@ class _Group:
             return None
         from rl_coach.orchestrators.seeds_server import SeedsProcess
 
-        of_the_graph = {name: flags[name] for name in (*_OF_THE_TASK, "use_cpu") if name in flags}
+        of_the_graph = {name: flags[name] for name in (*record.OF_THE_TASK, "use_cpu") if name in flags}
         given = command_line.arguments_from_keywords({**of_the_graph, "seed": runs[0]["seed"]})
         return SeedsProcess(self._directory, "seeds-program", given, [run["name"] for run in runs])
 
@@ -260,9 +259,8 @@ class _Group:
         return f"evaluation {evaluation}, {took}" if evaluation else f"training reward {outcome.score:.5g}, {took}"
 
     def _kept(self, outcome: Outcome) -> str:
-        if not self._trains:
-            return ""
-        return "" if _has_checkpoint(outcome.job.directory) else ", before there was a checkpoint"
+        is_kept = not self._trains or _has_checkpoint(outcome.job.directory)
+        return "" if is_kept else ", before there was a checkpoint"
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
         """Write the results of the runs to ``runs.json``."""
@@ -327,14 +325,11 @@ class _Group:
 
     def _say_how_to_continue(self, directory: str, outcomes: Sequence[Outcome]) -> None:
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
-            self._screen.print(f"runs with several workers cannot be continued: {self._how_to_begin_again(outcomes)}")
+            saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
+            again = f"-crd {shown(saved[0])} starts new runs from its checkpoint" if saved else "start them again"
+            self._screen.print(f"runs with several workers cannot be continued: {again}")
         else:
             self._screen.print(f"continue all of them: {shell_command('coach', '--resume', directory)}")
-
-    @staticmethod
-    def _how_to_begin_again(outcomes: Sequence[Outcome]) -> str:
-        saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
-        return f"-crd {shown(saved[0])} starts new runs from its checkpoint" if saved else "start them again"
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -593,16 +588,12 @@ def _trained(args: argparse.Namespace, arguments: dict[str, Any]) -> dict[str, s
     """The flags that define a run's task. Equal tasks have equal texts."""
     from rl_coach.command_line import preset_catalogue
 
-    flags = {name: str(arguments.get(name) or "") for name in _OF_THE_TASK}
+    flags = {name: str(arguments.get(name) or "") for name in record.OF_THE_TASK}
     flags |= {
         name: str(record.lasting_path(vars(args)[name])) for name in ("level", "environment_type") if vars(args)[name]
     }
-    settings = [part.strip() for part in flags["custom_parameter"].split(";")]
-    return {
-        **flags,
-        "preset": preset_catalogue.path_of(flags["preset"]),
-        "custom_parameter": "; ".join(filter(None, settings)),
-    }
+    settings = record.joined_settings(flags["custom_parameter"])
+    return {**flags, "preset": preset_catalogue.path_of(flags["preset"]), "custom_parameter": settings}
 
 
 def _has_checkpoint(directory: pathlib.Path) -> bool:

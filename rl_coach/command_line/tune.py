@@ -6,6 +6,7 @@ import argparse
 import ast
 import os
 import pathlib
+from collections import Counter
 from typing import Any, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -351,9 +352,7 @@ class _Tuning:
             self._screen.print(f"no trial in {shown(self._directory)} has a result yet")
             return
         best = self._study.best_trial
-        counts = dict.fromkeys(("COMPLETE", "PRUNED", "FAIL"), 0)
-        for one in self._study.get_trials(deepcopy=False):
-            counts[one.state.name] = counts.get(one.state.name, 0) + 1
+        counts = Counter(one.state.name for one in self._study.get_trials(deepcopy=False))
         told = f"{counts['COMPLETE']} complete, {counts['PRUNED']} pruned, {counts['FAIL']} failed"
         self._screen.success(f"best: trial {best.number}, mean reward {best.value:.5g} ({told})")
         for dimension in self._dimensions:

@@ -39,7 +39,11 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
         with player(args, output, folder, launcher) as (play, environment):
             if not files:
                 print(f"level {environment.env_id}: press Esc or close the window to end")
-            _play(play, environment, is_endless=not files)
+            while True:
+                reward = play()
+                print(f"reward {reward:.5g} in {environment.current_episode_steps_counter:,} steps", flush=True)
+                if files:
+                    break
         _move(environment.videos, files)
 
 
@@ -62,14 +66,6 @@ def _check(directory: str, files: dict[str, str]) -> None:
             raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")
         if not os.path.isdir(os.path.dirname(file) or "."):
             raise CoachError(f"--{suffix[1:]}: there is no directory '{os.path.dirname(file)}'")
-
-
-def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None:
-    while True:
-        reward = play()
-        print(f"reward {reward:.5g} in {environment.current_episode_steps_counter:,} steps", flush=True)
-        if not is_endless:
-            return
 
 
 def _move(videos: Sequence[pathlib.Path], files: dict[str, str]) -> None:

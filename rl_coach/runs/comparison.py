@@ -10,7 +10,7 @@ import math
 import os
 import pathlib
 from dataclasses import asdict, dataclass, field
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -128,13 +128,10 @@ class Comparison:
 
     def improvement(self, side: Side, over: Side) -> Measure:
         """The probability that a run of ``side`` scores more than a run of ``over``, over all environments."""
-        pair = self._raw(side), self._raw(over)
+        pair = [[one.scores[task] for task in self.tasks] for one in (side, over)]
         has_interval = all(max(map(len, one)) >= FEWEST_RUNS for one in pair)
         low, high = improvement_interval(*pair) if has_interval else (math.nan, math.nan)
         return probability_of_improvement(*pair), low, high
-
-    def _raw(self, side: Side) -> list[np.ndarray]:
-        return [side.scores[task] for task in self.tasks]
 
     def profiles(self) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         """Thresholds on the scale of 0 to 1, and the performance profile of each group with its band [points]."""
@@ -246,8 +243,9 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
             continue
         if content:
             seen.add(content)
-        if row["plays_with_others"]:  # the rewards of single agents are no score of the run
-            row, signals = _printed(row, status), signals.iloc[:0]
+        if row["plays_with_others"]:  # the rewards of single agents are no score of the run, so use the printed figures
+            row = pd.Series({**row, **asdict(Summary().as_printed(status))}, name=row.name)
+            signals = signals.iloc[:0]
         value = _score(row, signals, score)
         if not np.isfinite(value):
             without += 1
@@ -278,11 +276,6 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
 def _are_inside(scores: Sequence[float], within: Range) -> bool:
     """False if a score shows that the known range is wrong."""
     return within[0] <= min(scores) and max(scores) <= within[1]
-
-
-def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:
-    """A row of ``Experiments.runs`` with the figures that the run itself prints."""
-    return pd.Series({**run, **asdict(Summary().as_printed(status))}, name=run.name)
 
 
 def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:

@@ -78,12 +78,9 @@ def find_signal_files(root: str | os.PathLike[str], with_begun: bool = False) ->
             status.append(entry)
     yield from csvs or status
     for directory in below:
-        if not directory.name.startswith(".") and not _holds_no_runs(directory.name):
+        has_no_runs = directory.name in _DIRECTORIES_WITHOUT_RUNS or directory.name.endswith(".episodes")
+        if not directory.name.startswith(".") and not has_no_runs:
             yield from find_signal_files(directory.path, with_begun)
-
-
-def _holds_no_runs(name: str) -> bool:
-    return name in _DIRECTORIES_WITHOUT_RUNS or name.endswith(".episodes")
 
 
 def episode_files(signal_file: str | os.PathLike) -> dict[int, pathlib.Path]:

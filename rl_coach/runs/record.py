@@ -27,7 +27,8 @@ _NEW_EACH_TIME = (
     "at_once", "seeds_program", "imported", "budget",
 )  # fmt: skip
 _CHECKPOINTS = ("checkpoint_restore_dir", "checkpoint_restore_file")
-_TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
+OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
+"""The flags that define the task of a run; their values are texts."""
 PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
 _FIXED_IN_EVALUATIONS = ("preset", "exploration_policy_type")
 _OF_EVALUATIONS = (
@@ -217,7 +218,7 @@ def _is_record(record: dict[str, Any]) -> bool:
     arguments = record.get("arguments")
     return (
         isinstance(arguments, dict)
-        and all(isinstance(arguments.get(name, ""), str) for name in _TEXTS)
+        and all(isinstance(arguments.get(name, ""), str) for name in OF_THE_TASK)
         and bool(arguments.get("preset"))
         and isinstance(record.get("evaluate_only"), bool)
         and isinstance(record.get("resumed"), list)
