@@ -166,18 +166,17 @@ def compare(
     return _comparison(sides, ranges or {}, notes)
 
 
-def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Comparison:
-    """Compare groups of runs.
+def compare_groups(groups: Mapping[str, Sequence[str]]) -> Comparison:
+    """Compare groups of runs by their last evaluations.
 
     :param groups: CSVs of the runs of each group, by its name
-    :param score: as for ``compare``
     :raises CoachError: if there are no runs, or no environment that all groups share
     """
     notes: list[str] = []
     sides = []
     for name, files in groups.items():
         experiments = load(files)
-        sides.append(_side(experiments, experiments.runs, name, score, notes))
+        sides.append(_side(experiments, experiments.runs, name, LAST, notes))
     return _comparison(sides, {}, notes)
 
 

@@ -54,6 +54,7 @@ COPIED_AFTER_SECONDS = 3600.0
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
+_BYTES_OF_END = 1 << 14
 _EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
 
 
@@ -394,17 +395,16 @@ def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float])
     return float(statistic(known)) if known.size else float("nan")
 
 
-def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
+def read_end(path: str | os.PathLike, counts_minutes: bool) -> tuple[list[str], Summary]:
     """The names of a CSV's columns, and the run's state from its last rows. Only the header and the end of the file are
     read.
 
-    :param most_bytes: bytes to read from the end; more if lines are long
     :raises OSError: if the file is gone or cannot be read
     """
     with open(path, "rb") as file:
         header = read_header(file)
         size = os.fstat(file.fileno()).st_size
-        most_bytes = max(most_bytes, 2 * len(header))
+        most_bytes = max(_BYTES_OF_END, 2 * len(header))
         start = max(len(header), size - most_bytes)
         file.seek(start)
         data = file.read(most_bytes) if header else b""

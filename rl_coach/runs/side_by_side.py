@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Callable, Sequence
 
-from rl_coach.logger import ScreenLogger, screen
+from rl_coach.logger import screen
 from rl_coach.runs.progress import display_on, duration, last_and_best
 from rl_coach.runs.status import FAILED, RUNNING, part_of, read_status
 from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
@@ -182,7 +182,6 @@ class SideBySide:
         at_once: int,
         say: Callable[[Outcome], None],
         ends_all: Callable[[Outcome], bool] = lambda outcome: False,
-        screen_logger: ScreenLogger = screen,
         more: Callable[[], Job | None] = lambda: None,
     ):
         self.stopped_by: int | None = None
@@ -193,8 +192,8 @@ class SideBySide:
         self._at_once = at_once
         self._say, self._ends_all, self._more = say, ends_all, more
         self._signals: deque[int] = deque()
-        self._display = display_on(screen_logger)
-        self._shows_waiting = screen_logger.is_live
+        self._display = display_on(screen)
+        self._shows_waiting = screen.is_live
 
     def run(self) -> list[Outcome]:
         """Run all jobs to their ends.

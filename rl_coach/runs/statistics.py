@@ -21,17 +21,17 @@ _NORMAL_95 = 1.96
 _BISECTIONS = 50
 
 
-def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """The interquartile mean along an axis: the mean of the middle half of the values.
+def iqm(values: np.ndarray) -> np.ndarray:
+    """The interquartile mean over runs: the mean of the middle half of the values.
 
     Of n values, the floor(n / 4) smallest and the floor(n / 4) largest are left out, as in
     ``scipy.stats.trim_mean(values, 0.25)``. So outliers do not count, but more values count than for a median. NaN
     counts as a missing value.
 
     :param values: [runs, ...]
-    :return: values without that axis; NaN if all values are NaN
+    :return: values without the axis of the runs; NaN if all values are NaN
     """
-    ordered = np.sort(np.moveaxis(np.asarray(values, np.float64), axis, 0), axis=0)  # NaN comes last
+    ordered = np.sort(np.asarray(values, np.float64), axis=0)  # NaN comes last
     count = np.isfinite(ordered).sum(axis=0)
     rank = np.arange(len(ordered)).reshape((-1,) + (1,) * (ordered.ndim - 1))
     cut = count // 4
@@ -40,14 +40,14 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
     return np.divide(total, count - 2 * cut, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np.ndarray:
+def optimality_gap(values: np.ndarray, target: float = 1.0) -> np.ndarray:
     """The mean shortfall of runs below a target. Scores above the target do not compensate for others.
 
     :param values: scores [runs, ...]
     :param target: the score with a shortfall of 0
     :return: the gaps, without the axis of the runs; 0 is the best
     """
-    return target - np.minimum(np.asarray(values, np.float64), target).mean(axis=axis)
+    return target - np.minimum(np.asarray(values, np.float64), target).mean(axis=0)
 
 
 def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> np.ndarray:
@@ -104,7 +104,8 @@ def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.
     :param worse: the scores of the other algorithm, for the same environments in the same order [other runs]
     :return: 0 to 1; 0.5 means no difference
     """
-    return float(np.mean([_wins(np.asarray(a)[:, None], np.asarray(b)[:, None]) for a, b in zip(better, worse)]))
+    pairs = [(np.asarray(a)[:, None], np.asarray(b)) for a, b in zip(better, worse)]
+    return float(np.mean([((a > b) + 0.5 * (a == b)).mean() for a, b in pairs]))
 
 
 def improvement_interval(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -147,13 +148,6 @@ def _newcombe_end(win: float, outermost: float, runs: int, other_runs: int) -> f
         else:
             outside = middle
     return outside
-
-
-def _wins(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
-    """The share of pairs with ``better`` above ``worse``: [runs, resamples] and [other runs, resamples] to
-    [resamples]."""
-    one, other = better[:, None], worse[None]
-    return ((one > other) + 0.5 * (one == other)).mean(axis=(0, 1))
 
 
 def interval_over_runs(

@@ -29,7 +29,7 @@ def test_points_lie_where_the_axes_say():
 
 def test_a_band_lies_around_its_line_and_widens_the_axes():
     x, low, high = np.array([0.0, 100.0]), np.array([0.0, 1.0]), np.array([2.0, 4.0])
-    drawn = parts(SignalPlot([Line("a", x, np.array([1.0, 2.0]), (low, high))], "episodes", "white").svg())
+    drawn = parts(SignalPlot([Line("a", x, np.array([1.0, 2.0]), (low, high))], "episodes", "white")._repr_svg_())
     (band,), (curve,) = drawn.iter(f"{SVG}polygon"), drawn.iter(f"{SVG}polyline")
     assert band.get("points") == "64.0,200.0 628.0,153.0 628.0,12.0 64.0,106.0"
     assert curve.get("points") == "64.0,153.0 628.0,106.0"
