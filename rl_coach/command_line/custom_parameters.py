@@ -25,37 +25,24 @@ from rl_coach.filters.filter import Filter
 from rl_coach.schedules import Schedule
 from rl_coach.utils import CoachError, did_you_mean
 
-CONSTRUCTORS = {
-    "EnvironmentSteps": "rl_coach.core_types",
-    "EnvironmentEpisodes": "rl_coach.core_types",
-    "TrainingSteps": "rl_coach.core_types",
-    "Frames": "rl_coach.core_types",
-    "Time": "rl_coach.core_types",
-    "CsvDataset": "rl_coach.core_types",
-    "AlwaysDumpFilter": "rl_coach.core_types",
-    "MaxDumpFilter": "rl_coach.core_types",
-    "EveryNEpisodesDumpFilter": "rl_coach.core_types",
-    "SelectedPhaseOnlyDumpFilter": "rl_coach.core_types",
-    "ConstantSchedule": "rl_coach.schedules",
-    "LinearSchedule": "rl_coach.schedules",
-    "PieceWiseSchedule": "rl_coach.schedules",
-    "ExponentialSchedule": "rl_coach.schedules",
-    "StepDecaySchedule": "rl_coach.schedules",
-    "HalvingSchedule": "rl_coach.schedules",
-    "Dense": "rl_coach.architectures.layers",
-    "Conv2d": "rl_coach.architectures.layers",
-    "BatchnormActivationDropout": "rl_coach.architectures.layers",
-    "NoisyNetDense": "rl_coach.architectures.layers",
-    "LayerNorm": "rl_coach.architectures.layers",
-    "Flatten": "rl_coach.architectures.layers",
-    "Orthogonal": "rl_coach.architectures.initializers",
-    "ContextEmbedderParameters": "rl_coach.architectures.embedder_parameters",
-    "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
-    "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
-    "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
-    "TransformerMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
-    "RNDParameters": "rl_coach.agents.curiosity",
-}
+_CONSTRUCTORS_BY_MODULE = {
+    "core_types": (
+        "EnvironmentSteps", "EnvironmentEpisodes", "TrainingSteps", "Frames", "Time", "CsvDataset", "AlwaysDumpFilter",
+        "MaxDumpFilter", "EveryNEpisodesDumpFilter", "SelectedPhaseOnlyDumpFilter",
+    ),
+    "schedules": (
+        "ConstantSchedule", "LinearSchedule", "PieceWiseSchedule", "ExponentialSchedule", "StepDecaySchedule",
+        "HalvingSchedule",
+    ),
+    "architectures.layers": ("Dense", "Conv2d", "BatchnormActivationDropout", "NoisyNetDense", "LayerNorm", "Flatten"),
+    "architectures.initializers": ("Orthogonal",),
+    "architectures.embedder_parameters": ("ContextEmbedderParameters", "InputEmbedderParameters"),
+    "architectures.middleware_parameters": (
+        "FCMiddlewareParameters", "LSTMMiddlewareParameters", "TransformerMiddlewareParameters",
+    ),
+    "agents.curiosity": ("RNDParameters",),
+}  # fmt: skip
+CONSTRUCTORS = {name: f"rl_coach.{module}" for module, names in _CONSTRUCTORS_BY_MODULE.items() for name in names}
 """The classes that a value may construct, and their modules. A layer may also be the class itself, without a call."""
 
 ENUMS = {
