@@ -265,8 +265,7 @@ class ScreenLogger:
             self.console.set_window_title(title)
 
     def _ask(self, title: str, timeout: float | None) -> str | None:
-        """Ask a question. :return: the answer; None without a terminal, without an answer in time, or if the input was
-        closed"""
+        """Ask a question. :return: the answer; None without a terminal or an answer in time, or if the input ended"""
         if not _can_be_asked():
             return None
         with self.region.hidden() if self.is_live else contextlib.nullcontext():
@@ -640,8 +639,7 @@ class Logger(BaseLogger):
                 self.listener({self.index_name: index, **row})
 
     def _write_events(self, index: int, row: dict[str, Any]) -> None:
-        """Write the numbers of a row as TensorBoard events, at the row's environment steps. A row without environment
-        steps uses its index."""
+        """Write the numbers of a row as TensorBoard events, at its environment steps, or at its index without steps."""
         if self._board is None:
             assert self._board_directory is not None
             self._board = EventFile(self._board_directory)
@@ -652,8 +650,7 @@ class Logger(BaseLogger):
 
     @contextlib.contextmanager
     def _board_may_fail(self) -> Iterator[None]:
-        """A context that catches errors of TensorBoard's files. After an error, the run writes only the CSV, which has
-        the same values."""
+        """A context that catches errors of TensorBoard's files. The CSV has the same values, and is still written."""
         try:
             yield
         except OSError as error:

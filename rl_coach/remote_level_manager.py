@@ -143,8 +143,7 @@ def _rewards(played: ExperienceChunk) -> list[float]:
 
 
 def _nothing_to_split(agent: Agent) -> str | None:
-    """The reason why the agent cannot be split into trainer and workers, and an alternative; None if it can be
-    split."""
+    """The reason why the agent cannot be split into trainer and workers, with an alternative; None if it can be."""
     if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
         return "it never acts; train it in one process: leave out -dc and -n"
     if not agent.can_train:

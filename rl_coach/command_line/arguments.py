@@ -284,8 +284,7 @@ _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", 
 
 
 def _directory(text: str) -> str:
-    """Check the name of a directory. An empty name is an error, because it comes from an unset variable of the
-    shell."""
+    """Refuse an empty name of a directory, because it comes from an unset variable of the shell."""
     if not text:
         raise argparse.ArgumentTypeError("'' is not a directory")
     return text
@@ -499,8 +498,7 @@ _ACCUMULATED = {"custom_parameter": "; ", "callback": "; ", "track": ","}
 
 
 class _StoreOnce(argparse.Action):
-    """Stores the value of a flag. If a flag is given twice, the values of ``_ACCUMULATED`` are joined, and other flags
-    are an error."""
+    """Stores the value of a flag. Values of ``_ACCUMULATED`` are joined; any other flag may be given only once."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, flag: str | None = None) -> None:
         before = parser.given.get(self.dest)

@@ -179,8 +179,7 @@ def _data_store(args: argparse.Namespace, settings: DistributedSettings) -> Data
 
 @contextlib.contextmanager
 def _password_file(settings: DistributedSettings) -> Iterator[str | None]:
-    """A context with the path of a private file that contains the password of an external Redis; None without a
-    password."""
+    """A context with the path of a private file with the password of an external Redis; None without a password."""
     if settings.redis_password is None:
         yield None
         return

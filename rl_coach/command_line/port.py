@@ -530,8 +530,7 @@ class _Port:
 
     @property
     def _updates(self) -> int:
-        """The number of steps of a schedule of the learning rate. On-policy algorithms count rollouts, other algorithms
-        count updates."""
+        """The number of steps of a schedule of the learning rate: rollouts for on-policy algorithms, else updates."""
         if self.algorithm.is_on_policy:
             return self.total // self.rollout
         played, updates = self._playing()

@@ -110,8 +110,7 @@ def _algorithm(agent: str, preset: str) -> str:
 
 @functools.cache
 def _algorithm_names() -> dict[str, tuple[str, ...]]:
-    """The ``algorithm_names`` of the classes of agent parameters, by class. They are read from the source texts,
-    because imports are slow."""
+    """The ``algorithm_names`` of agent parameters, by class, read from the source texts, because imports are slow."""
     directory = pathlib.Path(__file__).parents[1] / "agents"
     sources = (file.read_text(encoding="utf-8") for file in sorted(directory.glob("*_agent.py")))
     found = (match for source in sources for match in _DECLARED_NAMES.finditer(source))

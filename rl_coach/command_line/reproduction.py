@@ -412,8 +412,7 @@ def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | N
 
 
 def _weights_of(model: bytes) -> list[tuple[tuple[int, ...], bytes]]:
-    """The arrays of a network. Their names are not compared, because they contain the number of the network in its
-    process."""
+    """The arrays of a network, without their names, which contain the number of the network in its process."""
     import onnx
 
     arrays = [onnx.numpy_helper.to_array(one) for one in onnx.load_from_string(model).graph.initializer]

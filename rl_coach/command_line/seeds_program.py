@@ -38,8 +38,7 @@ def run(handles: Sequence[str], launcher: Any) -> None:
 
 
 def _level(flags: Sequence[str], launcher: Any) -> CompiledLevelManager | None:
-    """The level with the compiled loop; None if the loop cannot be compiled. The process of each seed prints the
-    reason."""
+    """The level with the compiled loop; None if the loop cannot be compiled. Each seed's process prints the reason."""
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     graph_manager = launcher.get_graph_manager_from_args(args)
     graph_manager.callbacks = []  # the seeds' processes call the callbacks

@@ -407,8 +407,7 @@ def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Se
 
 
 def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
-    """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` selects another
-    framework."""
+    """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` is given."""
     kept = [] if "framework" in getattr(parser, "given", {}) else ["framework"]
     return given(args, parser, [*without, *kept])
 
@@ -549,8 +548,7 @@ def label_of(name: str) -> str:
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """A name for each evaluated run: the name of its directory, with a number if several directories have the same
-    name."""
+    """The names of evaluated runs: the names of their directories, with a number if several names are equal."""
     names = [pathlib.Path(directory).resolve().name for directory in directories]
     count = Counter(names)
     return [f"{index}_{name}" if count[name] > 1 else name for index, name in enumerate(names)]
@@ -603,8 +601,7 @@ def _has_checkpoint(directory: pathlib.Path) -> bool:
 
 
 def _shares_weights(directory: pathlib.Path) -> bool:
-    """True if the run in a directory has workers that share weights (``-n``, ``-ew``). ``--resume`` does not support
-    such runs."""
+    """True if the run in a directory has workers that share weights (``-n``, ``-ew``), so it cannot be resumed."""
     try:
         given = record.read(str(directory))["arguments"]
     except CoachError:
@@ -614,8 +611,7 @@ def _shares_weights(directory: pathlib.Path) -> bool:
 
 
 def _statistics(runs: Sequence[dict[str, Any]]) -> RunStatistics:
-    """Statistics of the scores of runs. If all runs have the same range of rewards, the confidence interval lies in
-    this range."""
+    """Statistics of the scores of runs. The interval lies in the range of rewards, if all runs have the same range."""
     return RunStatistics.of([run["score"] for run in runs], _range_of(runs))
 
 

@@ -365,8 +365,7 @@ class _Tuning:
 
 
 def _value_of(trial: Any, outcome: Outcome) -> float | None:
-    """The last value that a trial has reported. For a trial without evaluations, the mean reward of its last training
-    episodes."""
+    """The last value that a trial has reported; without evaluations, the mean reward of its last training episodes."""
     if trial.intermediate_values:
         return float(trial.intermediate_values[max(trial.intermediate_values)])
     return outcome.score

@@ -77,8 +77,7 @@ def holder(directory: str | os.PathLike[str]) -> int | None:
 
 
 def _forget() -> None:
-    """Close the lock files in a forked child process. Otherwise a child that outlives the run would keep the run's
-    lock."""
+    """Close the lock files in a forked child process, which would keep the run's lock if it outlives the run."""
     while _held:
         _held.popitem()[1].close()
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import ast
 import datetime
-import json
 import os
 import pathlib
 import re
@@ -58,7 +57,7 @@ def write(
     if command_line:
         run["command_line"] = command_line
     if path.is_file():
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         record["resumed"].append(run)
     else:
         record = {"resumed": [], "evaluate_only": args.evaluate is not None}
@@ -81,8 +80,7 @@ def write(
 
 
 def _write_git_diff(directory: pathlib.Path) -> None:
-    """Write the changes in the working directory since the last commit of git. Without changes, or without git, no file
-    is written."""
+    """Write the changes in the working directory since the last commit of git, if there are changes."""
     from rl_coach.logger import output_of_git
 
     if told := output_of_git("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"):

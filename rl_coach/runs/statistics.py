@@ -185,8 +185,7 @@ def _half_width(
     resamples: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Half the width of an interval. :param strata: values [runs, points] :return: [points]; NaN if there is no
-    interval"""
+    """Half the width of an interval [points]; NaN if there is no interval. :param strata: values [runs, points]"""
     draws = [generator.integers(len(values), size=(len(values), resamples)) for values in strata]
     spread = [_spread_out(values) for values in strata]
     runs, points = sum(map(len, strata)), strata[0].shape[1]

@@ -83,8 +83,7 @@ class RunStatus:
             self._has_warned = True
 
     def _overwrite(self, text: str) -> None:
-        """Overwrite the file in place. On a full disk no new file can be written, but readers must see the end of the
-        run."""
+        """Overwrite the file in place: a full disk takes no new file, but readers must see the end of the run."""
         assert self._path is not None
         with contextlib.suppress(OSError), open(self._path, "r+", encoding="utf-8") as file:
             file.write(text.ljust(os.fstat(file.fileno()).st_size - 1) + "\n")
