@@ -361,18 +361,6 @@ def _check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser, se
     distribution.check_flags(args, defaults)
 
 
-def refuse_cluster(args: argparse.Namespace) -> None:
-    """Check that trials of a tuning do not run on Kubernetes, where they could not report to the study.
-
-    :raises CoachError: if the flags select Kubernetes
-    """
-    if cluster_settings(vars(args)) is not None:
-        raise CoachError(
-            f"'{args.distributed_coach_config_path}' selects a cluster, but coach tune trains only on this machine; to "
-            "tune on several machines, start coach tune on each machine with the same --storage"
-        )
-
-
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
     """Check that runs can be resumed.
 

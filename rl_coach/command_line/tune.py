@@ -56,7 +56,11 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         parser.error("no preset given; select a preset with -p, coach --list shows all presets")
     if args.seeds:
         parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
-    several_runs.refuse_cluster(args)
+    if several_runs.cluster_settings(vars(args)) is not None:  # from there, trials could not report to the study
+        raise CoachError(
+            f"'{args.distributed_coach_config_path}' selects a cluster, but coach tune trains only on this machine; to "
+            "tune on several machines, start coach tune on each machine with the same --storage"
+        )
     flag_checks.refuse_budget(args, "all trials have the same number of steps (--steps)")
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
