@@ -21,6 +21,7 @@ from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import Range, RunStatistics
+from rl_coach.runs.experiment_directory import ExperimentDirectory
 from rl_coach.runs.lock import lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
@@ -59,11 +60,11 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
     :raises CoachError: if a flag, a setting or the preset is wrong
     """
     _check(args, parser)
-    directory = make_directory(args)
+    made = make_directory(args)
     flags = given(args, parser, OF_THE_GROUP)
     runs = _swept(settings, args.seeds) if settings else [{"name": f"seed_{n}", "seed": n} for n in args.seeds]
-    group = _Group(directory, {"arguments": record.lasting(flags), "runs": runs}, args)
-    return group.run([first_run(directory, flags, run) for run in runs])
+    group = _Group(made, {"arguments": record.lasting(flags), "runs": runs}, args)
+    return group.run([first_run(made.path, flags, run) for run in runs])
 
 
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -83,10 +84,10 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
     _check_trains(directory, document)
-    lock(directory)  # fails while the program that started the runs is still running
+    made = ExperimentDirectory(args.resume, may_exist=True)  # fails while another program runs these runs
     added = _replacing(args, parser, OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
-    return _Group(directory, document, args, shares_input=False).run(jobs)
+    return _Group(made, document, args, shares_input=False).run(jobs)
 
 
 def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -110,22 +111,20 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
             )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
-    directory = make_directory(args)
+    made = make_directory(args)
     runs = [
         {"name": name, "evaluated": os.path.abspath(one), "environment": task}
         for name, one, task in zip(_names(directories), directories, _tasks(args, recorded))
     ]
     flags_of_all = _replacing(args, parser, [name for name in OF_THE_GROUP if name != "seed"])
-    jobs = [_job(directory, run["name"], {**flags_of_all, "resume": run["evaluated"]}) for run in runs]
-    return _Group(directory, {"arguments": flags_of_all, "runs": runs}, args, trains=False, shares_input=False).run(
-        jobs
-    )
+    jobs = [_job(made.path, run["name"], {**flags_of_all, "resume": run["evaluated"]}) for run in runs]
+    return _Group(made, {"arguments": flags_of_all, "runs": runs}, args, trains=False, shares_input=False).run(jobs)
 
 
 class _Group:
     """Several runs that are started together. The class starts the runs and prints and writes their results.
 
-    :param directory: the directory with a sub-directory for each run
+    :param made: the directory with a sub-directory for each run
     :param document: the content of ``runs.json``
     :param args: the flags
     :param trains: True if the runs train; False if they evaluate
@@ -134,7 +133,7 @@ class _Group:
 
     def __init__(
         self,
-        directory: pathlib.Path,
+        made: ExperimentDirectory,
         document: dict[str, Any],
         args: argparse.Namespace,
         trains: bool = True,
@@ -145,7 +144,7 @@ class _Group:
         if args.nocolor:
             screen.set_use_colors(False)
         self._screen = screen
-        self._directory, self._document, self._args = directory, document, args
+        self._made, self._directory, self._document, self._args = made, made.path, document, args
         self._trains, self._shares_input = trains, shares_input
         self._is_sweep = any("setting" in run for run in document["runs"])
         self._program: SeedsProcess | None = None
@@ -160,7 +159,6 @@ class _Group:
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
         at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
         with refusing_unwritable(self._directory):
-            lock(self._directory)
             run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
             from rl_coach.dashboard import app
@@ -236,7 +234,7 @@ class _Group:
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
-        remove(self._directory)
+        self._made.remove()
         raise CoachError(refused.error)
 
     def _say(self, outcome: Outcome) -> None:
@@ -381,10 +379,8 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
         raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
 
 
-def make_directory(args: argparse.Namespace) -> pathlib.Path:
-    from rl_coach import logger
-
-    return pathlib.Path(logger.make_free_directory(command_line.free_experiment_path(args)))
+def make_directory(args: argparse.Namespace) -> ExperimentDirectory:
+    return ExperimentDirectory(command_line.free_experiment_path(args), may_exist=False)
 
 
 def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
@@ -620,11 +616,3 @@ def _steps_of(run: dict[str, Any]) -> float:
     """The environment steps of a run; NaN if they are unknown."""
     steps = run.get("steps")
     return math.nan if steps is None else steps
-
-
-def remove(directory: pathlib.Path) -> None:
-    """Remove the directory of runs that were not started, and its parent directories if they are empty."""
-    shutil.rmtree(directory, ignore_errors=True)
-    for above in (directory.parent, directory.parent.parent):
-        if above.is_dir() and not any(above.iterdir()):
-            above.rmdir()

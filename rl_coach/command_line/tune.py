@@ -22,7 +22,7 @@ from rl_coach.command_line import (
 from rl_coach.command_line.search_space import Choice, Dimension, Distribution
 from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
 from rl_coach.runs import record, run_group
-from rl_coach.runs.lock import lock
+from rl_coach.runs.experiment_directory import ExperimentDirectory
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, num_cores
 from rl_coach.runs.status import read_status
 from rl_coach.runs.summary import print_dashboard_command
@@ -68,33 +68,32 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     schedule = dict.fromkeys(_SCHEDULE, f"--steps sets {', '.join(_SCHEDULE)}") if args.steps else {}
     # before anything is written
     search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter, schedule)
-    directory = several_runs.make_directory(args)
+    made = several_runs.make_directory(args)
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):
         flags["checkpoint_save_secs"] = SECONDS_BETWEEN_CHECKPOINTS
     storage = args.storage or os.environ.get(study_storage.STORAGE_VARIABLE)
-    url = study_storage.lasting(storage) if storage else f"{study_storage.SQLITE}{directory / _STORAGE_FILE}"
+    url = study_storage.lasting(storage) if storage else f"{study_storage.SQLITE}{made.path / _STORAGE_FILE}"
     tuning = {
         "trials": args.trials or command_line.DEFAULT_TRIALS,
         "steps": steps,
         "gives_schedule": args.steps is not None,
         "evaluations": _EVALUATIONS if args.steps else _evaluations_of(graph_manager, steps),
         "space": space,
-        "storage": study_storage.recorded(url, directory),
-        "study": args.study or directory.parent.name,
+        "storage": study_storage.recorded(url, made.path),
+        "study": args.study or made.path.parent.name,
         "sampler": args.sampler,
         "pruner": args.pruner,
         "seed": args.seed,
         "parallel": args.parallel or args.at_once,
     }
     document = {"arguments": record.lasting(flags), "runs": [], run_group.TUNING: tuning}
-    return _Tuning(directory, document, graph_manager, args).run()
+    return _Tuning(made, document, graph_manager, args).run()
 
 
 def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     """``coach tune --resume DIR``: finish the interrupted trials, and run the remaining trials."""
-    directory = pathlib.Path(args.resume).absolute()
-    if not run_group.is_group(directory) or run_group.TUNING not in (document := run_group.read(directory)):
+    if not run_group.is_group(args.resume) or run_group.TUNING not in (document := run_group.read(args.resume)):
         raise CoachError(f"there are no trials in '{args.resume}': give the directory that coach tune has printed")
     if args.preset:
         raise CoachError(f"--resume continues the trials in '{args.resume}': leave out --preset")
@@ -103,7 +102,8 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     document[run_group.TUNING]["trials"] = args.trials or document[run_group.TUNING]["trials"]
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
-    return _Tuning(directory, document, graph_manager, args).run()
+    made = ExperimentDirectory(args.resume, may_exist=True)  # fails while another program runs these trials
+    return _Tuning(made, document, graph_manager, args).run()
 
 
 def _steps_of(graph_manager: Any) -> int:
@@ -143,20 +143,22 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 class _Tuning:
     """A study of Optuna. Each trial is a run.
 
-    :param directory: the directory with a sub-directory for each trial
+    :param made: the directory with a sub-directory for each trial
     :param document: the content of ``runs.json``: the flags, the trials so far, and the settings of ``coach tune``
     :param graph_manager: the preset's graph manager
     :param args: the flags
     """
 
-    def __init__(self, directory: pathlib.Path, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace):
+    def __init__(
+        self, made: ExperimentDirectory, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace
+    ):
         from rl_coach.logger import screen
 
         if args.nocolor:
             screen.set_use_colors(False)
         self._screen = screen
-        self._directory, self._document, self._settings = directory, document, document[run_group.TUNING]
-        self._is_new = not run_group.is_group(directory)
+        self._made, self._directory, self._document = made, made.path, document
+        self._settings = document[run_group.TUNING]
         self._graph_manager = graph_manager
         self._at_once = args.parallel or args.at_once or self._settings.get("parallel") or num_cores()
         self._dimensions = space_of(graph_manager, self._settings["space"], self._settings["steps"])
@@ -167,14 +169,12 @@ class _Tuning:
     def run(self) -> int:
         """Run the trials. :return: the exit code"""
         with refusing_unwritable(self._directory):
-            lock(self._directory)  # fails while another program runs these trials
             run_group.write(self._directory, self._document)
         self._say_what_is_searched()
         running = SideBySide(self._interrupted(), self._at_once, self._end, self._is_bad_for_all, more=self._next)
         running.run()
         if self._refused is not None:
-            if self._is_new:
-                several_runs.remove(self._directory)
+            self._made.remove()
             raise CoachError(self._refused)
         self._say_best()
         if running.stopped_by is not None:
@@ -207,8 +207,7 @@ class _Tuning:
             )
             opened.sampler = self._sampler(len(opened.get_trials(deepcopy=False)))
         except Exception as error:  # database clients raise errors of many kinds
-            if self._is_new:
-                several_runs.remove(self._directory)
+            self._made.remove()
             why = study_storage.without_secret(in_one_line(error), url)
             raise CoachError(f"--storage {study_storage.shown_url(url)}: {why}") from error
         return opened
