@@ -267,7 +267,8 @@ def test_a_script_that_trains_nothing_is_one_line(script, said, capsys, tmp_path
 def test_a_file_that_exists_or_is_missing_is_one_line(capsys, tmp_path):
     assert main(["port", "nowhere.py"]) == 2
     assert "no file 'nowhere.py'" in capsys.readouterr().err
-    (tmp_path / "train.py").write_text(HEAD)
+    (tmp_path / "train.py").write_text(f'{HEAD}\nPPO("MlpPolicy", "CartPole-v1").learn(1000)\n')
     (tmp_path / "train_preset.py").write_text("mine")
     assert main(["port", "train.py"]) == 2
     assert "'train_preset.py' exists already" in capsys.readouterr().err
+    assert (tmp_path / "train_preset.py").read_text() == "mine"
