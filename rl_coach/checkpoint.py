@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+from dataclasses import dataclass
 from typing import Any, Iterable, Mapping
 
 from rl_coach.utilities import files, plain_data
@@ -36,34 +37,19 @@ BEST = "best"
 _TEMPORARY_PREFIX = ".saving-"
 
 
+@dataclass(frozen=True)
 class SingleCheckpoint:
-    """The number and the name of a checkpoint."""
+    """The number and the name of a checkpoint.
 
-    def __init__(self, num: int, name: str):
-        self._num = num
-        self._name = name
+    :param num: the number; newer checkpoints have higher numbers
+    :param name: the directory's name
+    """
 
-    @property
-    def num(self) -> int:
-        """The number; newer checkpoints have higher numbers."""
-        return self._num
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleCheckpoint) and (self._num, self._name) == (other._num, other._name)
-
-    def __hash__(self) -> int:
-        return hash((self._num, self._name))
+    num: int
+    name: str
 
     def __str__(self) -> str:
-        return self._name
-
-    @property
-    def name(self) -> str:
-        """The directory's name."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"SingleCheckpoint({self._num}, {self._name!r})"
+        return self.name
 
 
 class CheckpointState:

@@ -19,8 +19,8 @@ class CheckpointDataStore(DataStore):
 
     params: Any  # parameters of any class with a checkpoint_dir
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
+    def __init__(self, params: Any):
+        super().__init__(params)
         self._loaded: SingleCheckpoint | None = None
 
     def end_of_policies(self) -> bool:

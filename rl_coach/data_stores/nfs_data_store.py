@@ -58,9 +58,6 @@ class NFSDataStore(CheckpointDataStore):
 
     params: NFSDataStoreParameters
 
-    def __init__(self, params: NFSDataStoreParameters):
-        super().__init__(params)
-
     def deploy(self) -> bool:
         """Create the directory. On Kubernetes, create the volume.
 
@@ -83,20 +80,12 @@ class NFSDataStore(CheckpointDataStore):
         return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
 
     def put(self, name: str, content: bytes) -> None:
-        """Store a document for all processes of the run. Readers get the old document or the complete new document.
-
-        :raises OSError: if the directory cannot be written; a later call may succeed
-        """
         os.makedirs(self._directory, exist_ok=True)
         # Not synced to disk: if a power cut loses a policy, the trainer publishes it again.
         with files.replaced(self._path(name), synced=False) as file:
             file.write(content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document with this name; None if there is none.
-
-        :raises OSError: if the directory cannot be read; a later call may succeed
-        """
         try:
             return self._path(name).read_bytes()
         except FileNotFoundError:

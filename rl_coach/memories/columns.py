@@ -41,6 +41,19 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
         ) from None
 
 
+def moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None, name: str) -> np.ndarray:
+    """Copy rows of an array to other rows. All rows are read before the first is written.
+
+    :param capacity: the capacity of a new array for the rows; None to use the same array
+    :return: the array with the rows
+    """
+    kept = values[sources]
+    if capacity is not None:
+        values = allocate(capacity, values.shape[1:], values.dtype, name)
+    values[targets] = kept
+    return values
+
+
 def as_numeric_array(value: Any) -> np.ndarray | None:
     """Convert ``value`` to an array of numbers. Return None for a text, None, a ragged or empty list, or an object."""
     try:
@@ -176,14 +189,10 @@ class ArrayColumn:
         return self.values.take(rows, 0)
 
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows to other rows. All rows are read before the first is written.
-
-        :param capacity: the capacity of a new array for the rows; None to use the current array
-        """
-        kept = self.values[sources]
-        if capacity is not None:
-            self._set_values(allocate(capacity, self.shape, self.dtype, self.name))
-        self.values[targets] = kept
+        """Copy rows to other rows; see ``moved``."""
+        values = moved(self.values, sources, targets, capacity, self.name)
+        if values is not self.values:
+            self._set_values(values)
 
 
 def plain_column(values: np.ndarray, name: str) -> Any:
@@ -385,11 +394,8 @@ class OneHotColumn(ArrayColumn):
 
     def _become_vectors(self) -> None:
         if self.length is not None:
-            written, vectors = (
-                np.flatnonzero(self.values[:, 0]),
-                allocate(len(self.values), (self.length,), np.dtype(np.float32), self.name),
-            )
-            for row in written:
+            vectors = allocate(len(self.values), (self.length,), np.dtype(np.float32), self.name)
+            for row in np.flatnonzero(self.values[:, 0]):
                 vectors[row, self.values[row] - 1] = 1
             self.length = None
             self._set_values(vectors)
@@ -489,18 +495,12 @@ class FrameObservations:
         """Store the frames of a stack. Return their numbers, counted from the first frame that the ring has ever
         stored.
         """
-        history = getattr(stack, "history", None)
+        history, store = getattr(stack, "history", None), self._frame
         if history is None:
-            history = np.moveaxis(np.asarray(stack), self.axis or 0, 0)
-            return [self._add(frame, serial) for frame in self._checked_stack(history)]
-        if len(history) != self.depth:
-            self._checked_stack(history)
-        return [self._frame(frame, serial) for frame in history]
-
-    def _checked_stack(self, history: Any) -> Any:
+            history, store = np.moveaxis(np.asarray(stack), self.axis or 0, 0), self._add
         if len(history) != self.depth:
             raise CoachError(f"'{self.name}': the memory stores stacks of {self.depth} frames, not of {len(history)}")
-        return history
+        return [store(frame, serial) for frame in history]
 
     def _frame(self, frame: np.ndarray, serial: int) -> int:
         # Slots are overwritten in the order of the numbers, so the number shows whether the frame is still stored.
@@ -646,10 +646,10 @@ class FrameObservations:
     def _split(self, stacks: np.ndarray) -> np.ndarray:
         """Divide stacks [B, ...] into frames [B, K, ...]."""
         axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
-        if axis is not None and stacks.ndim != len(self.frame_shape) + 2:
-            split = stacks
+        if axis is None:
+            split = stacks[:, None]
         else:
-            split = stacks[:, None] if axis is None else np.moveaxis(stacks, axis, 1)
+            split = np.moveaxis(stacks, axis, 1) if stacks.ndim == len(self.frame_shape) + 2 else stacks
         if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
             raise CoachError(
                 f"the memory's '{self.name}' holds {self.depth} frames of {self.frame_dtype}{list(self.frame_shape)}, "
@@ -721,10 +721,7 @@ class FrameObservations:
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
         """Copy rows to other rows. The frames are not moved."""
-        kept = self.indices[sources]
-        if capacity is not None:
-            self.indices = allocate(capacity, self.indices.shape[1:], self.indices.dtype, self.name)
-        self.indices[targets] = kept
+        self.indices = moved(self.indices, sources, targets, capacity, self.name)
         self._mark_users(targets, serials)
 
     def intern_frames(self, observation: Any) -> None:

@@ -7,12 +7,11 @@ import csv
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.core_types import Batch, CsvDataset, Episode
+from rl_coach.core_types import Batch, CsvDataset
 from rl_coach.logger import screen
 from rl_coach.utilities.safe_reading import read_bytes
 from rl_coach.utils import CoachError, did_you_mean
@@ -32,23 +31,6 @@ _ENDS = re.compile(
 _MISSING = ("", "nan", "none", "null", "na", "<na>")  # what pandas and others write for a missing value
 _TRUTH = {"0": False, "false": False, "1": True, "true": True}
 _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
-def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
-    """Read the episodes of a CSV file in Coach's layout; see ``read_csv``.
-
-    :return: the episodes, and True if their values are raw (not filtered)
-    :raises CoachError: in the same cases as ``read_csv``
-    """
-    columns, lengths, is_raw = read_csv(dataset)
-    episodes, begin = [], 0
-    for length in lengths.tolist():
-        episode = Episode()
-        for transition in columns[begin : begin + length]:
-            episode.insert(transition)
-        episodes.append(episode)
-        begin += length
-    return episodes, is_raw
 
 
 def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
@@ -76,10 +58,8 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
         raw
     :raises CoachError: if the file cannot be read, a column is missing, or a cell has a wrong value
     """
-    path = dataset.filepath
-    header, rows, lines = _table(path)
-    layout = _Layout(header, path)
-    table = _Table(header, rows, lines, path)
+    table = _Table(dataset.filepath)
+    layout = _Layout(table.header, table.path)
     numbers = {name: table.numbers(name) for name in layout.number_columns}
     is_raw = _is_raw(table)
     order, lengths = _by_episode(table.names("episode_id"))
@@ -101,35 +81,9 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
         ends.is_last[ends.is_step],
         {name: state[name][following] if after is None else after[name][kept] for name in state},
         terminateds=ends.terminated[ends.is_step],
-        info={_PROBABILITIES: table.probabilities()[kept]} if _PROBABILITIES in header else {},
+        info={_PROBABILITIES: table.probabilities()[kept]} if _PROBABILITIES in table.header else {},
     )
     return columns, ends.lengths, is_raw
-
-
-def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """Read a file. Return the header, the rows, and the line number of each row."""
-    content = read_bytes(path)
-    if content.startswith(_OTHER_ENCODINGS):
-        raise CoachError(f"'{path}' has the encoding UTF-16 or UTF-32: save it as UTF-8")
-    try:
-        # spreadsheet programs write a byte order mark before UTF-8
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise CoachError(f"'{path}', line {line}, is not in the encoding UTF-8: save the file as UTF-8") from None
-    # strict: otherwise an unclosed quote would make one cell of all following rows
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        numbered = [(row, reader.line_num) for row in reader if row]
-    except csv.Error as error:
-        raise CoachError(f"'{path}', line {reader.line_num}: {error}") from None
-    for row, line in numbered:
-        if len(row) != len(header):
-            raise CoachError(f"'{path}', line {line} has {len(row)} cells, and the header has {len(header)}")
-    if not numbered:
-        raise CoachError(f"'{path}' has no rows")
-    return header, [row for row, _ in numbered], [line for _, line in numbered]
 
 
 class _Layout:
@@ -215,17 +169,41 @@ def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
     return {name: sorted(numbered, key=lambda one: one[1]) for name, numbered in found.items()}
 
 
-@dataclass
 class _Table:
     """The cells of a CSV file.
 
-    :param lines: the line number of each row, for messages
+    :raises CoachError: if the file cannot be read, has another encoding, or its rows have different lengths
+
+    :ivar lines: the line number of each row, for messages
     """
 
-    header: list[str]
-    rows: list[list[str]]
-    lines: list[int]
-    path: str
+    def __init__(self, path: str):
+        self.path = path
+        content = read_bytes(path)
+        if content.startswith(_OTHER_ENCODINGS):
+            raise CoachError(f"'{path}' has the encoding UTF-16 or UTF-32: save it as UTF-8")
+        try:
+            # spreadsheet programs write a byte order mark before UTF-8
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise CoachError(f"'{path}', line {line}, is not in the encoding UTF-8: save the file as UTF-8") from None
+        # strict: otherwise an unclosed quote would make one cell of all following rows
+        reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+        self.rows: list[list[str]] = []
+        self.lines: list[int] = []
+        try:
+            self.header = [name.strip() for name in next(reader, [])]
+            for row in filter(None, reader):
+                self.rows.append(row)
+                self.lines.append(reader.line_num)
+        except csv.Error as error:
+            raise CoachError(f"'{path}', line {reader.line_num}: {error}") from None
+        for row, line in zip(self.rows, self.lines):
+            if len(row) != len(self.header):
+                raise CoachError(f"'{path}', line {line} has {len(row)} cells, and the header has {len(self.header)}")
+        if not self.rows:
+            raise CoachError(f"'{path}' has no rows")
 
     def cells(self, name: str) -> list[str]:
         """The cells of a column, as texts."""

@@ -186,8 +186,9 @@ class Memory:
             the column
         """
         self._store.check(chunk)
-        if episode_lengths is not None:
-            _check_episode_lengths(np.asarray(episode_lengths), len(chunk))
+        if episode_lengths is not None and not are_lengths(np.asarray(episode_lengths), len(chunk)):
+            lengths = np.asarray(episode_lengths).tolist()
+            raise CoachError(f"the chunk's episode lengths {lengths} do not fit its {len(chunk)} rows")
 
     def get(self, index: int) -> Any:
         """The transition or episode at ``index``, oldest first."""
@@ -371,10 +372,13 @@ def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray
     return np.cumsum(episode_lengths, dtype=np.int64)
 
 
-def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
-    is_valid = lengths.ndim == 1 and (not lengths.size or (lengths.dtype.kind in "iu" and lengths.min() > 0))
-    if not is_valid or lengths.sum() > rows:
-        raise CoachError(f"the chunk's episode lengths {lengths.tolist()} do not fit its {rows} rows")
+def are_lengths(lengths: Any, rows: int) -> bool:
+    """True for an array [E] of whole numbers above 0 with a sum of at most ``rows``: the lengths of episodes."""
+    is_list = isinstance(lengths, np.ndarray) and lengths.ndim == 1
+    if not is_list or (lengths.size and lengths.dtype.kind not in "iu"):
+        return False
+    # each length first, because a sum of large numbers overflows
+    return not np.any((lengths < 1) | (lengths > rows)) and int(np.sum(lengths)) <= rows
 
 
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:

@@ -226,12 +226,8 @@ def _nested(observations: dict[str, np.ndarray]) -> Any:
 def _observation_space(observations: Any) -> gym.Space:
     if isinstance(observations, dict):
         return gym.spaces.Dict({name: _observation_space(part) for name, part in observations.items()})
-    return _box_of(observations)
-
-
-def _box_of(column: np.ndarray) -> gym.spaces.Box:
-    low, high = (0, 255) if column.dtype == np.uint8 else (-np.inf, np.inf)
-    return gym.spaces.Box(low, high, column.shape[1:], column.dtype)
+    low, high = (0, 255) if observations.dtype == np.uint8 else (-np.inf, np.inf)
+    return gym.spaces.Box(low, high, observations.shape[1:], observations.dtype)
 
 
 def _action_space(columns: Batch, space: ActionSpace | None) -> gym.Space:

@@ -7,15 +7,17 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.memories.memory import are_lengths
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.spaces import check_size
 from rl_coach.utilities.files import read_data
 from rl_coach.utilities.plain_data import DAMAGE
-from rl_coach.utilities.sound_values import is_count
+from rl_coach.utilities.sound_values import NUMBERS, is_count
 from rl_coach.utils import CoachError
 
-_NUMERIC = "biuf"
 _KIND = "a memory that this project saved"
+_OPTIONAL = {"returns": "f", "has_return": "b", "n_steps": "iu"}
+_KINDS_OF_COLUMNS = {"reward": "iuf", "game_over": "b", "terminated": "b", **_OPTIONAL}
 
 
 def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | None]:
@@ -56,19 +58,11 @@ def _faults(content: Any) -> Iterator[str]:
     length = store["length"]
     if length > store["capacity"]:
         yield "'length' is larger than 'capacity'"
-    yield from _faults_of_lengths(content.get("episode_lengths"), length)
+    lengths = content.get("episode_lengths")
+    if lengths is not None and not are_lengths(lengths, length):
+        yield f"'episode_lengths' does not fit {length} transitions"
     if length:
         yield from _faults_of_columns(store, length)
-
-
-def _faults_of_lengths(lengths: Any, count: int) -> Iterator[str]:
-    if lengths is None:
-        return
-    is_column = (
-        isinstance(lengths, np.ndarray) and lengths.ndim == 1 and (lengths.dtype.kind in "iu" or not lengths.size)
-    )
-    if not is_column or np.any(lengths < 1) or np.any(lengths > count) or int(np.sum(lengths)) > count:
-        yield f"'episode_lengths' does not fit {count} transitions"
 
 
 def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
@@ -90,13 +84,11 @@ def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
         yield "it has no 'returns'"
     if not _is_stored(store.get("action"), count):
         yield f"'action' does not have {count} values"
-    for name, kinds in (("reward", "iuf"), ("game_over", "b"), ("terminated", "b")):
+    for name, kinds in _KINDS_OF_COLUMNS.items():
         column: Any = store.get(name)
+        if column is None and name in _OPTIONAL:
+            continue
         if not _is_column(column, count) or column.dtype.kind not in kinds or (column.ndim != 1 and name != "reward"):
-            yield f"'{name}' does not have {count} numbers"
-    for name, kinds in (("returns", "f"), ("has_return", "b"), ("n_steps", "iu")):
-        column = store.get(name)
-        if column is not None and not (_is_column(column, count) and column.ndim == 1 and column.dtype.kind in kinds):
             yield f"'{name}' does not have {count} numbers"
     for name, one in info.items():
         is_known = isinstance(one, dict) and "values" in one and "present" in one
@@ -138,7 +130,7 @@ def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]
 
 
 def _is_numeric(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind in _NUMERIC
+    return isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind in NUMBERS
 
 
 def _is_column(value: Any, count: int) -> bool:

@@ -12,6 +12,7 @@ from rl_coach.memories.columns import (
     FrameObservations,
     FrameStacks,
     VectorObservations,
+    moved,
     observations_for,
     one_hot_rows,
     plain_column,
@@ -67,10 +68,7 @@ class InfoColumn:
         """Copy rows to other rows."""
         self.column.move(sources, targets, capacity)
         if self.present is not None:
-            kept = self.present[sources]
-            if capacity is not None:
-                self.present = np.ones(capacity, dtype=bool)
-            self.present[targets] = kept
+            self.present = moved(self.present, sources, targets, capacity, self.column.name)
 
 
 class TransitionStore:
@@ -228,13 +226,13 @@ class TransitionStore:
         self.rewards.move(sources, targets, capacity)
         for info in self.info.values():
             info.move(sources, targets, capacity)
-        self.game_overs = _moved(self.game_overs, sources, targets, capacity)
-        self.terminateds = _moved(self.terminateds, sources, targets, capacity)
+        self.game_overs = moved(self.game_overs, sources, targets, capacity, "game_over")
+        self.terminateds = moved(self.terminateds, sources, targets, capacity, "terminated")
         if self.returns is not None:
-            self.returns = _moved(self.returns, sources, targets, capacity)
-            self._has_return = _moved(self._has_return, sources, targets, capacity)
+            self.returns = moved(self.returns, sources, targets, capacity, "returns")
+            self._has_return = moved(self._has_return, sources, targets, capacity, "returns")
         if self.n_steps is not None:
-            self.n_steps = _moved(self.n_steps, sources, targets, capacity)
+            self.n_steps = moved(self.n_steps, sources, targets, capacity, "n_steps")
 
     def _put_info(self, row: int, info: dict[str, Any]) -> None:
         for name, value in info.items():
@@ -630,14 +628,6 @@ def _check_rows(chunk: Batch) -> None:
         column = columns[name]
         if column is not None and (column.ndim != 1 or column.dtype.kind not in _KINDS[name]):
             raise CoachError(f"the chunk's '{name}' is of {column.dtype}{list(column.shape)}, not a column of numbers")
-
-
-def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None) -> np.ndarray:
-    kept = values[sources]
-    if capacity is not None:
-        values = np.zeros(capacity, dtype=values.dtype)
-    values[targets] = kept
-    return values
 
 
 def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]:

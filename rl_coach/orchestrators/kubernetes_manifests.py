@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from rl_coach.data_stores import nfs_volume
+from rl_coach.data_stores.nfs_volume import Manifest
 from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
-
-Manifest = dict[str, Any]
 
 ORDER_DIRECTORY = "/etc/coach/order"
 REDIS_DIRECTORY = "/etc/coach/redis"
@@ -225,11 +224,7 @@ def _templates() -> Manifest:
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """Replace each ``$name`` in a template by its value. None for a part of the template that is left out.
-
-    :param template: texts, lists and dicts
-    :param values: the values by name
-    """
+    """Replace each ``$name`` in the texts of a template by its value. None for a part that is left out."""
     if isinstance(template, str):
         if re.fullmatch(r"\$\w+", template):
             return values[template[1:]]
@@ -246,12 +241,8 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 def _volume_values(run: KubernetesRun, volume: Volume | None) -> Manifest:
     claim = (volume.claim or f"{run.name}-data") if volume is not None else None
-    values: Manifest = {
-        "own_disk": True if volume is None else None,
-        "claim": claim,
-        "volume_name": None,
-        "claim_spec": None,
-    }
+    own_disk = True if volume is None else None
+    values: Manifest = {"own_disk": own_disk, "claim": claim, "volume_name": None, "claim_spec": None}
     if volume is None or claim is None or volume.claim:
         return values
     name = volume_name(run.namespace, run.name) if volume.server else ""

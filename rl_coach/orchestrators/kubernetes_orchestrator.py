@@ -188,9 +188,11 @@ class Kubernetes(Deploy):
     def deploy_worker(self) -> bool:
         """Start the workers.
 
-        :raises CoachError: if the cluster refuses
+        :raises CoachError: if the cluster refuses, or ``setup()`` was not called
         """
-        self.cluster.create(manifests.owned(manifests.worker_job(self.description), self._owned_by()))
+        if self._owner is None:
+            raise CoachError(f"run '{self.name}': call setup() first")
+        self.cluster.create(manifests.owned(manifests.worker_job(self.description), self._owner))
         return True
 
     def follow(self) -> Outcome:
@@ -264,11 +266,6 @@ class Kubernetes(Deploy):
         run = found["metadata"].get("annotations", {}).get(manifests.RUN_ANNOTATION) if found is not None else None
         return found if run == self.description.run else None
 
-    def _owned_by(self) -> Manifest:
-        if self._owner is None:
-            raise CoachError(f"run '{self.name}': call setup() first")
-        return self._owner
-
     def _says_that_it_exists(self) -> str:
         found = self.cluster.read("Job", manifests.owner_name(self.name))
         place = f"in namespace '{self.cluster.namespace}'"
@@ -306,7 +303,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
         trainer=_container(trainer, settings.gpu_resource),
         worker=_container(worker, settings.gpu_resource),
         num_workers=worker.num_replicas,
-        redis=_redis(settings.redis) if has_redis else None,
+        redis=container_of(settings.redis.image, (), vars(settings.redis)) if has_redis else None,
         redis_password=password,
         order=params.order.as_json() if params.order is not None else "",
         s3_credentials=_credentials(settings),
@@ -356,11 +353,14 @@ def parameters(
     return KubernetesParameters(parts, settings=settings, name=name, order=order)
 
 
-def run_name(experiment: str) -> str:
-    """The name of a run in the cluster, made from its experiment's name."""
+def run_name(experiment: str, longest: int = manifests.MAX_NAME) -> str:
+    """The name of a run in the cluster, made from its experiment's name.
+
+    :param longest: the largest number of letters
+    """
     label = re.sub(r"[^a-z0-9]+", "-", f"coach-{experiment}".lower())
     # The shortened name may end with a hyphen, which Kubernetes refuses.
-    return label[: manifests.MAX_NAME].strip("-")
+    return label[:longest].strip("-")
 
 
 def place_of_results(params: KubernetesParameters) -> str:
@@ -406,25 +406,14 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
     :param given: values by the names of ``PodSettings``
     :param gpu_resource: name of the GPUs in the cluster
     """
-    requests, limits = _resources(given)
-    gpus = given.get("gpus") or 0
-    if gpus:
+    requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
+    limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}
+    if gpus := given.get("gpus"):
         # Kubernetes accepts GPUs only as limits, and reserves the same number.
         limits[gpu_resource] = str(gpus)
     names = ("node_selector", "tolerations", "labels", "env", "secrets")
     pod = PodSettings(**{name: given[name] for name in names if given.get(name)})
     return Container(image, command, requests, limits, pod)
-
-
-def _redis(pod: PodSettings) -> Container:
-    return container_of(pod.image, (), vars(pod))
-
-
-def _resources(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """The reserved resources and the limits of resources, each by name."""
-    requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
-    limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}
-    return requests, limits
 
 
 def _volume(params: KubernetesParameters) -> Volume | None:

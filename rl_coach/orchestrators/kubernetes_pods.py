@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import Iterator
 
-from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL
-
-Manifest = dict[str, Any]
+from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL, Manifest
 
 _STARTING = frozenset({"ContainerCreating", "PodInitializing", ""})
 _HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import pathlib
-import re
 import signal
 import socket
 import sys
@@ -26,7 +25,7 @@ from rl_coach.orchestrators import kubernetes_pods as pods
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
 from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, pods_of, remove_job
 from rl_coach.orchestrators.kubernetes_manifests import KubernetesRun, Manifest
-from rl_coach.orchestrators.kubernetes_orchestrator import container_of, raise_failure, say, show, terminate
+from rl_coach.orchestrators.kubernetes_orchestrator import container_of, raise_failure, run_name, say, show, terminate
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, STATUS_FILE, STOPPED
 from rl_coach.utilities import files
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
@@ -52,11 +51,10 @@ def check(settings: DistributedSettings) -> None:
 
 def name_of(directory: pathlib.Path) -> str:
     """The name of a trial in the cluster: the name of its directory, and a digest of the whole path."""
-    words = re.sub(r"[^a-z0-9]+", "-", f"coach-{directory.name}".lower())
     # A restarted sweep must find its Jobs again, so the name depends only on the directory. The digest is different for
     # two directories with the same name.
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:_DIGITS]
-    return f"{words[: manifests.MAX_NAME - _DIGITS - 1].strip('-')}-{digest}"
+    return f"{run_name(directory.name, manifests.MAX_NAME - _DIGITS - 1)}-{digest}"
 
 
 def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]) -> KubernetesRun:

@@ -251,11 +251,7 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
 
 
 def _require_size(size: int, rows: int = 0) -> None:
-    """Check the size of a chunk.
-
-    :param size: number of bytes
-    :raises ChunkError: if the chunk is larger than the limits
-    """
+    """Check the size of a chunk in bytes, and its rows. :raises ChunkError: if the chunk is larger than the limits"""
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
     if rows > MOST_ROWS:

@@ -15,7 +15,7 @@ from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_o
 from rl_coach.logger import screen
 from rl_coach.memories.coach_pickles import read_pickled_episodes
 from rl_coach.memories.columns import uniform_rows
-from rl_coach.memories.csv_episodes import read_csv_episodes
+from rl_coach.memories.csv_episodes import read_csv
 from rl_coach.memories.memory import (
     Memory,
     MemoryGranularity,
@@ -151,9 +151,7 @@ class EpisodicExperienceReplay(Memory):
         """Store a complete episode. An open episode is closed before. If the transitions have no returns, the returns
         are computed with the episode's discount and ``n_step``.
         """
-        self.assert_not_frozen()
-        if self.memory_backend is not None:
-            self.memory_backend.store(episode)
+        super().store_episode(episode)
         self.close_last_episode()
         for transition in episode.transitions:
             self._store.append(transition)
@@ -521,9 +519,9 @@ class EpisodicExperienceReplay(Memory):
         :param input_filter: filter for raw episodes; its statistics are computed over all of them. None for no filter
         :raises CoachError: if the file cannot be read or is malformed
         """
-        read, is_raw = read_csv_episodes(csv_dataset)
-        episodes: list[Any] = [episode.transitions for episode in read]
-        num_read = sum(map(len, episodes))
+        columns, lengths, is_raw = read_csv(csv_dataset)
+        ends = np.cumsum(lengths)
+        episodes = [columns[end - length : end].transitions for end, length in zip(ends, lengths)]
         if is_raw and csv_dataset.is_episodic:
             episodes, cuts = in_order(episodes, input_filter)
             if cuts:
@@ -534,10 +532,10 @@ class EpisodicExperienceReplay(Memory):
             episode = Episode()
             episode.transitions = transitions
             self.store_episode(episode)
-        if num_read > self._store.length:
-            held = self._store.length
+        if len(columns) > (held := self._store.length):
             warnings.warn(
-                f"'{csv_dataset.filepath}' has {num_read} transitions, but only the newest {held} fit into the memory",
+                f"'{csv_dataset.filepath}' has {len(columns)} transitions, but only the newest {held} fit into the "
+                f"memory",
                 stacklevel=2,
             )
 
