@@ -57,7 +57,9 @@ class EnvironmentCopies(EnvironmentInterface):
 
     @property
     def waiting(self) -> np.ndarray:
-        """[N] bool, all False: these copies begin episodes only in ``begin_episodes``; see ``CopiedEnvironment``."""
+        """[N] bool, True for a copy that begins its next episode in the next step, and ignores the action of this step.
+        Until then, the caller does not begin an episode in this copy; it also ignores the copy's answer to this step.
+        At least one copy is not waiting. In this class, no copy waits."""
         return np.zeros(self.num_copies, np.bool_)
 
     @property
