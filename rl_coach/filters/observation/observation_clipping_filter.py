@@ -19,8 +19,6 @@ class ObservationClippingFilter(VectorizedFilter):
     :param clipping_high: the highest value; infinity for no limit
     """
 
-    episode_attributes = ()
-
     def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
         super().__init__()
         if clipping_low > clipping_high:

@@ -66,6 +66,8 @@ class ObservationFilter(Filter):
 class VectorizedFilter(ObservationFilter):
     """Base class of filters without a state. Their ``filter`` also filters a batch [B, ...]."""
 
+    episode_attributes = ()
+
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
         return self.filter(observations)
 

@@ -20,8 +20,6 @@ class ObservationReductionBySubPartsNameFilter(VectorizedFilter):
     :param reduction_method: ``Keep`` to keep only these elements, ``Discard`` to remove them
     """
 
-    episode_attributes = ()
-
     class ReductionMethod(Enum):
         """The treatment of the named elements: ``Keep`` or ``Discard``."""
 

@@ -21,8 +21,6 @@ class ObservationToUInt8Filter(VectorizedFilter):
     :param input_high: the value that becomes 255
     """
 
-    episode_attributes = ()
-
     def __init__(self, input_low: float, input_high: float):
         super().__init__()
         if input_high <= input_low:
