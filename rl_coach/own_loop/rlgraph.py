@@ -156,7 +156,7 @@ def _policy_spec(fields: Fields) -> Fields:
     policy = fields.fields("policy_spec") or Fields({}, "policy_spec")
     policy.choice("type", ("policy", "dueling_policy", "shared_value_function_policy"))
     policy.get("scope")
-    left_out(policy, "deterministic", "use get_action(use_exploration=False) instead")
+    left_out(policy, "use get_action(use_exploration=False) instead", "deterministic")
     return policy
 
 
@@ -211,13 +211,11 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     kind, is_dueling = policy.get("type"), fields.flag("dueling_q") is not False
     if isinstance(kind, str):
         is_dueling = kind.startswith("dueling")
-    adapter = fields.fields("action_adapter_spec")
+    adapter, reason = fields.fields("action_adapter_spec"), "Coach's dueling head sets the sizes of its streams itself"
     if adapter is not None:
         is_dueling = "dueling" in (adapter.choice("type", ("dueling-action-adapter", "action-adapter")) or "")
-        for name in ("units_state_value_stream", "units_advantage_stream"):
-            left_out(adapter, name, "Coach's dueling head sets the sizes of its streams itself")
-    left_out(policy, "units_state_value_stream", "Coach's dueling head sets the sizes of its streams itself")
-    left_out(policy, "action_adapter_spec", "Coach's dueling head sets the sizes of its streams itself")
+        left_out(adapter, reason, "units_state_value_stream", "units_advantage_stream")
+    left_out(policy, reason, "units_state_value_stream", "action_adapter_spec")
     head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
@@ -248,11 +246,11 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
         if stack is None:
             put_stack(definition, network, layers, "value_function_spec")
         elif layers != stack:
-            left_out(fields, "value_function_spec", "Coach's critic has the layers of 'network_spec'")
+            left_out(fields, "Coach's critic has the layers of 'network_spec'", "value_function_spec")
     own = Definition(definition.parameters, space=definition.space)
     set_optimizer(own, fields.fields("value_function_optimizer_spec"), [network])
     if any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "value_function_optimizer_spec", "policy and critic use the same optimizer, 'optimizer_spec'")
+        left_out(fields, "policy and critic use the same optimizer, 'optimizer_spec'", "value_function_optimizer_spec")
 
 
 POLICY = [
@@ -303,7 +301,7 @@ def _complete_ppo(definition: Definition, fields: Fields) -> None:
     mode, batch = update.choice("update_mode", ("time_steps", "episodes")), update.whole("batch_size", high=10**7)
     every, iterations = update.whole("update_interval"), update.whole("num_iterations", high=10**6)
     if mode != "episodes" and unit is EnvironmentSteps and batch is not None and every not in (None, batch):
-        left_out(update, "update_interval", f"ppo learns after every {batch} steps (batch_size)")
+        left_out(update, f"ppo learns after every {batch} steps (batch_size)", "update_interval")
     if (batch or every) is not None:
         definition.set("algorithm.num_consecutive_playing_steps", unit(int(batch or every or 1)))
     sample = update.get("sample_size")
@@ -400,7 +398,7 @@ def _optimize_temperature(definition: Definition, given: Any) -> None:
 
 def _complete_sac(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "policy")
-    if stack is not None and stack.cells is not None:
+    if has_state(stack):
         raise CoachError("the spec's 'network_spec': sac does not support an LSTM")
     _policy_spec(fields)
     given = fields.get("value_function_spec")
@@ -421,7 +419,7 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
         {"replay": False, "replay_memory": False, "replay_buffer": False, "prioritized_replay": None},
     )
     if (fields.at("memory_spec.type")[0] or "").startswith("prioritized"):
-        left_out(fields, "memory_spec", "sac samples without priorities")
+        left_out(fields, "sac samples without priorities", "memory_spec")
     set_optimizer(definition, fields.fields("optimizer_spec"), ["policy"])
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
@@ -1020,7 +1018,7 @@ class SingleIMPALAAgent(RLgraphAgent):
         if given is None or batch is not None or (self._loop is None and self.total_steps):
             return super().update(batch)
         if self._loop is None:
-            left_out(Fields(given, "environment_spec"), "visualize", "update plays without a window")
+            left_out(Fields(given, "environment_spec"), "update plays without a window", "visualize")
             self._loop = Loop(self, [OpenAIGymEnv.from_spec({**given, "visualize": False})])
         steps, loss, before = [], 0.0, self.total_updates
         while self.total_updates == before:

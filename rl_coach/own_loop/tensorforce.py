@@ -310,12 +310,12 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
         put_stack(definition, "critic", Stack(stack.convolutions, stack.dense))
     else:
         put_stack(definition, "critic", None)
-    if stack is not None and stack.cells is not None:
+    if has_state(stack):
         raise CoachError("the spec's 'network': ddpg_agent does not support an LSTM")
     own = definition.parameters.memory
     _replay(definition, fields, None, ["actor", "critic"])
     if not isinstance(definition.parameters.memory, type(own)):
-        left_out(fields, "memory", "ddpg_agent samples without priorities")
+        left_out(fields, "ddpg_agent samples without priorities", "memory")
         definition.parameters.memory = own
     updates = set_optimizer(definition, fields.fields("optimizer"), ["actor"])
     definition.set("algorithm.num_consecutive_training_steps", updates)
@@ -357,12 +357,12 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     if baseline is not None:
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
-        for name in ("l1_regularization", "l2_regularization", "scope"):
-            left_out(baseline, name, "the baseline has the settings of the policy's network")
+        reason = "the baseline has the settings of the policy's network"
+        left_out(baseline, reason, "l1_regularization", "l2_regularization", "scope")
         if stack is not None and kind == "mlp" and sizes and list(_numbers(sizes[0], baseline)) == stack.units:
             pass
         elif sizes:
-            left_out(fields, "baseline", "Coach's baseline has the layers of the policy's network")
+            left_out(fields, "Coach's baseline has the layers of the policy's network", "baseline")
     _optimizer_of_baseline(definition, fields, optimizer)
     return mode
 
@@ -381,7 +381,7 @@ def _optimizer_of_baseline(definition: Definition, fields: Fields, optimizer: Fi
         definition.settings.update(own.settings)
         definition.set("algorithm.value_epochs", count)
     elif any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "baseline_optimizer", "policy and baseline use the same optimizer, the policy's")
+        left_out(fields, "policy and baseline use the same optimizer, the policy's", "baseline_optimizer")
 
 
 PPO = [
@@ -419,9 +419,9 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
     elif batch not in (None, 1000):  # TensorForce's default
-        left_out(fields, "batch_size", "vpg_agent learns from whole episodes; set their number in update_mode")
+        left_out(fields, "vpg_agent learns from whole episodes; set their number in update_mode", "batch_size")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
-        left_out(fields.fields("optimizer") or fields, "num_steps", "vpg_agent learns from each episode once")
+        left_out(fields.fields("optimizer") or fields, "vpg_agent learns from each episode once", "num_steps")
     gae_lambda = fields.number("gae_lambda", 0, 1)
     _baseline(definition, fields, stack)
     if gae_lambda is not None:
