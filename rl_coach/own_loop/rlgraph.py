@@ -21,7 +21,7 @@ from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHead
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
+from rl_coach.core_types import ActionInfo, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
 from rl_coach.own_loop.making import algorithm_parameters
@@ -165,9 +165,7 @@ def _reads_interval(definition: Definition, fields: Fields) -> None:
     if update is None:
         return
     unit, every = update.choice("update_mode", ("time_steps", "episodes")), update.whole("update_interval")
-    if every is not None:
-        step = EnvironmentEpisodes if unit == "episodes" else EnvironmentSteps
-        definition.set("algorithm.num_consecutive_playing_steps", step(every))
+    definition.play(every, unit == "episodes")
 
 
 # agents that learn values
@@ -237,18 +235,18 @@ def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | N
 # agents with a policy
 
 
-def _critic(definition: Definition, fields: Fields, stack: Stack | None, network: str = "main") -> None:
+def _critic(definition: Definition, fields: Fields, stack: Stack | None) -> None:
     """Set the critic. In Coach, the critic has the layers and the optimizer of the policy."""
     given = fields.get("value_function_spec")
     if given is not None:
         layers = stack_of(given, "value_function_spec", LAYERS)
-        definition.set(f"network_wrappers['{network}'].{SEPARATE}", None if has_state(stack) else True)
+        definition.set(f"network_wrappers['main'].{SEPARATE}", None if has_state(stack) else True)
         if stack is None:
-            put_stack(definition, network, layers, "value_function_spec")
+            put_stack(definition, "main", layers, "value_function_spec")
         elif layers != stack:
             left_out(fields, "Coach's critic has the layers of 'network_spec'", "value_function_spec")
     own = Definition(definition.parameters, space=definition.space)
-    set_optimizer(own, fields.fields("value_function_optimizer_spec"), [network])
+    set_optimizer(own, fields.fields("value_function_optimizer_spec"), ["main"])
     if any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
         left_out(fields, "policy and critic use the same optimizer, 'optimizer_spec'", "value_function_optimizer_spec")
 
@@ -296,17 +294,16 @@ PPO = [
 
 def _complete_ppo(definition: Definition, fields: Fields) -> None:
     _complete_policy(definition, fields)
-    unit = EnvironmentEpisodes if fields.flag("sample_episodes") else EnvironmentSteps
+    samples_episodes = bool(fields.flag("sample_episodes"))
     update = fields.fields("update_spec") or Fields({}, "update_spec")
     mode, batch = update.choice("update_mode", ("time_steps", "episodes")), update.whole("batch_size", high=10**7)
     every, iterations = update.whole("update_interval"), update.whole("num_iterations", high=10**6)
-    if mode != "episodes" and unit is EnvironmentSteps and batch is not None and every not in (None, batch):
+    if mode != "episodes" and not samples_episodes and batch is not None and every not in (None, batch):
         left_out(update, f"ppo learns after every {batch} steps (batch_size)", "update_interval")
-    if (batch or every) is not None:
-        definition.set("algorithm.num_consecutive_playing_steps", unit(int(batch or every or 1)))
+    definition.play(batch or every, samples_episodes)
     sample = update.get("sample_size")
     if iterations is not None:
-        share = min(1.0, sample / batch) if sample and batch and unit is EnvironmentSteps else 1.0
+        share = min(1.0, sample / batch) if sample and batch and not samples_episodes else 1.0
         definition.set("algorithm.optimization_epochs", max(1, round(iterations * share)))
 
 
@@ -525,10 +522,6 @@ def _flat(space: Space) -> Any:
     return space.flatten() if isinstance(space, ContainerSpace) else None
 
 
-def _records(agent: Any) -> Dict:
-    return Dict(states=agent.state_space, actions=agent.action_space, rewards=float, terminals=BoolBox())
-
-
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "timesteps": lambda agent: agent.total_steps,
     "train_time_steps": lambda agent: agent.total_updates,
@@ -550,7 +543,9 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "flat_state_space": lambda agent: _flat(agent.state_space),
     "flat_action_space": lambda agent: _flat(agent.action_space),
     "input_spaces": lambda agent: {"states": agent.state_space.with_batch_rank()},
-    "record_space": _records,
+    "record_space": lambda agent: Dict(
+        states=agent.state_space, actions=agent.action_space, rewards=float, terminals=BoolBox()
+    ),
     "exploration": lambda agent: agent._core.exploration_policy,
     "memory": lambda agent: agent._core.memory,
     "logger": lambda agent: logger,

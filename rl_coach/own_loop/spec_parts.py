@@ -20,7 +20,7 @@ from rl_coach.architectures.layers import (
 )
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import GradientClippingMethod
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.spec_filters import add_reward_filters, add_state_filters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -108,6 +108,12 @@ class Definition:
         if steps is not None:
             self.arguments["heatup_steps"] = steps
             self.settings["algorithm.heatup_using_network_decisions"] = True
+
+    def play(self, count: int | None, in_episodes: bool) -> None:
+        """Set the number of steps, or of episodes, that are played between two phases of updates."""
+        if count is not None:
+            unit = EnvironmentEpisodes if in_episodes else EnvironmentSteps
+            self.settings["algorithm.num_consecutive_playing_steps"] = unit(count)
 
     def set_memory_of_phases(self, capacity: int | None) -> None:
         """Set the size of the memory of an agent that learns from the steps of a phase. The memory has room for at
