@@ -90,6 +90,7 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.spaces import are_equal
 from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
@@ -596,7 +597,7 @@ __getattr__ = without_meaning(
         "get_backend": "select the framework with the agent's argument framework",
         "ActionAdapter": "the action space selects the head of a policy",
     },
-    __name__,
+    f"module '{__name__}'",
 )  # fmt: skip
 
 
@@ -804,7 +805,7 @@ class RLgraphAgent(SpecAgent):
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
             drawn = self._drawn.pop(index, [])
-            if not drawn or not _equal(drawn[0][0], action):
+            if not drawn or not are_equal(drawn[0][0], action):
                 raise CoachError(
                     f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
@@ -835,7 +836,7 @@ class RLgraphAgent(SpecAgent):
         else:
             level.look_in([index])
             core.parallel.enter(index)
-        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if _equal(known, action)), None)
+        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if are_equal(known, action)), None)
         acted = core.act(chosen.action)
         if drawn is not None:  # with the probabilities from the time of the draw
             core.episode.last_action_info = drawn
@@ -961,12 +962,6 @@ def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
         return values[index]
     except (LookupError, TypeError):
         raise CoachError(f"{shown(values)} has no row {index}") from None
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping):
-        return isinstance(other, Mapping) and one.keys() == other.keys() and all(_equal(one[n], other[n]) for n in one)
-    return bool(np.array_equal(one, other))
 
 
 Agent = RLgraphAgent

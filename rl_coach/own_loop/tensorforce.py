@@ -511,7 +511,7 @@ __getattr__ = without_meaning(
         "ThreadedRunner": "an agent with num_envs=N acts in N environments, and coach -n N trains in N processes",
         "DistributedRunner": "coach -dc trains in many processes",
     },
-    __name__,
+    f"module '{__name__}'",
 )
 
 
