@@ -261,6 +261,12 @@ class Environment(EnvironmentInterface):
         self._is_candidate = False
         self._is_filming = False
 
+    def _render_mode(self) -> str | None:
+        """Gymnasium's ``render_mode`` for this run."""
+        if self.native_rendering:
+            return "human"
+        return "rgb_array" if self._uses_images else None
+
     @property
     def action_space(self) -> ActionSpace:
         return self._action_space

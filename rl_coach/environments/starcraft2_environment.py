@@ -174,12 +174,9 @@ class StarCraft2Environment(Environment):
 
     def _read_spaces(self) -> None:
         for name, size in self.sizes.items():
-            self.state_space[name] = PlanarMapsObservationSpace(
-                np.array([len(self._highest(name)), size, size]),
-                0,
-                np.broadcast_to(self._highest(name)[:, None, None], (len(self._highest(name)), size, size)),
-                channels_axis=0,
-            )
+            highest = self._highest(name)[:, None, None]
+            shape = (len(highest), size, size)
+            self.state_space[name] = PlanarMapsObservationSpace(shape, 0, np.broadcast_to(highest, shape), 0)
         names = [one.name for one in self._pysc2.features.Player]
         self.state_space["measurements"] = VectorObservationSpace(len(names), 0, measurements_names=names)
         if self.use_full_action_space:
