@@ -31,7 +31,7 @@ from rl_coach.filters.observation.observation_rescale_to_size_filter import Obse
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.installation import install_command
+from rl_coach.installation import import_package
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, limit, member, number, optional, whole
@@ -244,7 +244,7 @@ class CarlaEnvironment(SeededEnvironment):
         self.max_speed = max_speed
         self._rng = np.random.default_rng(seed)
         self._steps_per_second = 1 / (frame_skip * _SECONDS_OF_A_FRAME)
-        self._carla = _import_carla()
+        self._carla = import_package("carla")
         self._actors: list[Any] = []
         self._answers: dict[str, queue.SimpleQueue] = {}
         self._collisions: list[Any] = []
@@ -612,11 +612,3 @@ def running_servers() -> list[tuple[str, int]]:
             raise CoachError(f"CARLA_SERVER has '{address}'; it must be host:port, such as {_HOST}:{_PORT}")
         servers.append((host, int(port)))
     return servers
-
-
-def _import_carla() -> Any:
-    try:
-        import carla
-    except ModuleNotFoundError as error:
-        raise CoachError(f"CARLA's client is not installed: {install_command('carla')}") from error
-    return carla

@@ -21,7 +21,7 @@ from rl_coach.filters.action.linear_box_to_box_map import LinearBoxToBoxMap
 from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.installation import install_command
+from rl_coach.installation import missing_package
 from rl_coach.spaces import (
     ActionSpace,
     BoxActionSpace,
@@ -282,7 +282,7 @@ def _import_pysc2() -> SimpleNamespace:
             from pysc2.lib import actions, features
         from absl import flags
     except ModuleNotFoundError as error:
-        raise CoachError(f"pysc2 is not installed: {install_command('starcraft')}") from error
+        raise CoachError(missing_package(error)) from error
     except TypeError as error:
         if "Descriptors cannot be created directly" not in str(error):
             raise
