@@ -151,7 +151,6 @@ class StarCraft2Environment(Environment):
         self.reset_internal_state(True)
 
     def _start(self) -> Any:
-        """Start the game, and return it."""
         sc2_env = self._pysc2.sc2_env
         shows_features = self.observation_type is StarcraftObservationType.Features
         dimensions = "feature_dimensions" if shows_features else "rgb_dimensions"
