@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from enum import Enum
-from typing import Any, Iterator, Sequence, Union
+from typing import Any, Sequence, Union
 
 import numpy as np
 
@@ -569,20 +569,15 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
     command.append("-windowed" if has_window else "-RenderOffScreen")
     process = subprocess.Popen(command, cwd=root, stdout=None if verbose else subprocess.DEVNULL)
     server = Server(process, port)
-    for _ in _waiting(_SECONDS_TO_START):
+    end = time.monotonic() + _SECONDS_TO_START
+    while time.monotonic() < end:
         if process.poll() is not None:
             raise CoachError(f"{program} ended with exit code {process.returncode} when it started")
         if _is_open(port):
             return server
+        time.sleep(0.1)
     server.end()
     raise CoachError(f"{program} does not listen at port {port} after {_SECONDS_TO_START:.0f} s")
-
-
-def _waiting(seconds: float) -> Iterator[None]:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield
-        time.sleep(0.1)
 
 
 def _is_open(port: int) -> bool:

@@ -102,10 +102,6 @@ _MACHINE = unused("the agent runs in this process, on its devices")
 _HERE = unused("set experiment_path instead, which writes signals and checkpoints")
 
 
-def _set_seed(definition: Definition, seed: int) -> None:
-    definition.arguments["seed"] = seed
-
-
 def _set_buffer(definition: Definition, size: int) -> None:
     definition.buffer_size = size
 
@@ -119,7 +115,7 @@ COMMON = [
     Row("discount", "algorithm.discount", number(0, 1)),
     Row("preprocessing_spec", lambda definition, given: definition.preprocess(given, "preprocessing_spec"), anything),
     Row("execution_spec.mode", (), only("agents run in one process", "single")),
-    Row("execution_spec.seed", _set_seed, whole(0, 2**31 - 1)),
+    Row("execution_spec.seed", lambda definition, seed: definition.arguments.update(seed=seed), whole(0, 2**31 - 1)),
     Row("observe_spec.buffer_size", _set_buffer, whole()),
     Row("observe_spec.buffer_enabled", _unless_buffered, flag),
     *_HERE("summary_spec", "saver_spec"),
