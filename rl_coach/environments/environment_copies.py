@@ -247,7 +247,7 @@ class EnvironmentProcesses(EnvironmentCopies):
 
 
 Description = tuple[tuple[Any, Any, Any, ActionSpace], float]
-"""Facts that are equal for all copies: the spaces of states, goals, rewards and actions, and the target success rate."""
+"""Facts that are equal for all copies: the spaces of states, goals, rewards and actions; the target success rate."""
 
 
 def _description_of(environment: Any) -> Description:
