@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 from importlib import metadata
+from typing import Any
 
+from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.system import program, shell_command
 
 DISTRIBUTION = "coach-rl"
@@ -61,6 +63,18 @@ def default_framework() -> str:
     ``tensorflow`` if none is installed.
     """
     return next((one for one in _FRAMEWORKS if is_installed(one)), _FRAMEWORKS[0])
+
+
+def import_package(name: str) -> Any:
+    """Import a package that not all installations have.
+
+    :param name: the package, or one of its modules
+    :raises CoachError: if the package is not installed; the message contains the command that installs it
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise CoachError(missing_package(error)) from error
 
 
 def missing_package(error: ModuleNotFoundError) -> str:

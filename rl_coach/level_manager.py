@@ -6,7 +6,7 @@ import copy
 import operator
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Callable, Mapping, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Union, cast
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from rl_coach.core_types import (
     Transition,
 )
 from rl_coach.environments.environment_interface import EnvironmentInterface
-from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.environments.environment import Environment
 
 
 @dataclass
@@ -88,12 +90,12 @@ class LevelManager(EnvironmentInterface):
         self,
         name: str,
         agents: Union[AgentInterface, dict[str, AgentInterface], list[AgentInterface]],
-        environment: Union[SimulatedEnvironment, LevelManager, None],
-        real_environment: SimulatedEnvironment | None = None,
+        environment: Union[Environment, LevelManager, None],
+        real_environment: Environment | None = None,
         steps_limit: EnvironmentSteps | None = None,
         should_reset_agent_state_after_time_limit_passes: bool = False,
         spaces_definition: SpacesDefinition | None = None,
-        evaluation_environment_factory: Callable[[], SimulatedEnvironment] | None = None,
+        evaluation_environment_factory: Callable[[], Environment] | None = None,
     ):
         super().__init__()
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
@@ -110,12 +112,12 @@ class LevelManager(EnvironmentInterface):
             )
         self.agent = agents
         # None if the agent learns only from recorded data, so that the level takes no steps
-        self.environment = cast(SteppedEnvironment, environment)
-        self._simulator: Simulator | None = None if isinstance(environment, LevelManager) else environment
-        self.real_environment: Simulator | None = real_environment or self._simulator
+        self.environment = cast("Environment", environment)
+        self._simulator: Environment | None = None if isinstance(environment, LevelManager) else environment
+        self.real_environment: Environment | None = real_environment or self._simulator
         self.steps_limit = steps_limit
         self.should_reset_agent_state_after_time_limit_passes = should_reset_agent_state_after_time_limit_passes
-        self.evaluation_environment: SimulatedEnvironment | None = None
+        self.evaluation_environment: Environment | None = None
         self._evaluation_environment_factory = evaluation_environment_factory
         self.active_environment = self.environment
         self.environment_steps = 0

@@ -53,7 +53,10 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
     :param rows: [N, ...] numbers
     """
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
-        return _first_by_contains(space, rows)
+        for number, value in enumerate(rows):
+            if not space.contains(value):
+                return Misfit(number, f"{value!r}, and {_description(space)}")
+        return None
     array = _as_numbers(rows)
     if array is None:
         return Misfit(None, f"not an array of numbers, but {_description(space)}")
@@ -204,13 +207,6 @@ def _fits(space: Space, array: np.ndarray) -> np.ndarray:
         return finite
     slack = _ROUNDING * np.maximum(1.0, np.abs(array))
     return finite & (array >= space.low - slack) & (array <= space.high + slack)
-
-
-def _first_by_contains(space: Space, rows: Any) -> Misfit | None:
-    for number, row in enumerate(rows):
-        if not space.contains(row):
-            return Misfit(number, f"{row!r}, and {_description(space)}")
-    return None
 
 
 def _as_numbers(rows: Any) -> np.ndarray | None:

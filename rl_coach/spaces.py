@@ -942,7 +942,7 @@ class SpacesDefinition:
             ("actions", self.action, other.action),
         ]
         for what, mine, others in pairs:
-            if not _are_equal(mine, others):
+            if not are_equal(mine, others):
                 words = _in_words(mine), _in_words(others)
                 return f"{what}: {words[0]} and {words[1] if words[0] != words[1] else 'the same with other values'}"
         return ""
@@ -952,16 +952,17 @@ _OF_PEOPLE = ("_rng", "descriptions", "default_action")
 """Attributes of a space that do not change the set of its values."""
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
+    """True if two values are equal: numbers, texts, arrays, spaces, and lists and dicts of these."""
     if isinstance(one, Space) and type(one) is type(other):
         facts = [
             {name: value for name, value in vars(space).items() if name not in _OF_PEOPLE} for space in (one, other)
         ]
-        return _are_equal(*facts)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
+        return are_equal(*facts)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(are_equal(value, other[name]) for name, value in one.items())
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
+        return len(one) == len(other) and all(map(are_equal, one, other))
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other)
     return bool(one is other or one == other)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Iterable, Mapping, cast
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, cast
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.column_actors import override_that_keeps_off, why_not_in_columns
 from rl_coach.core_types import ActionInfo, EnvResponse
-from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.environments.step_columns import StepColumns, stack_states
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.environments.environment import Environment
+    from rl_coach.environments.environment_copies import EnvironmentCopies
 
 
 @dataclass
@@ -53,9 +56,9 @@ class VectorLevelManager(LevelManager):
     agent: Agent
     trains_in_one_episode = False
 
-    def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
+    def __init__(self, name: str, agents: Any, environment: EnvironmentCopies, **settings: Any):
         # the base class is used only for evaluation, in one environment
-        super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)
+        super().__init__(name, agents, cast("Environment", environment), **settings)
         self._copies = environment
         if self.steps_limit.num_steps > 1 or not isinstance(self.agent, Agent):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from enum import Enum
-from typing import Any, Iterator, Sequence, Union
+from typing import Any, Sequence, Union
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from rl_coach.filters.observation.observation_rescale_to_size_filter import Obse
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.installation import install_command
+from rl_coach.installation import import_package
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, limit, member, number, optional, whole
@@ -244,7 +244,7 @@ class CarlaEnvironment(SeededEnvironment):
         self.max_speed = max_speed
         self._rng = np.random.default_rng(seed)
         self._steps_per_second = 1 / (frame_skip * _SECONDS_OF_A_FRAME)
-        self._carla = _import_carla()
+        self._carla = import_package("carla")
         self._actors: list[Any] = []
         self._answers: dict[str, queue.SimpleQueue] = {}
         self._collisions: list[Any] = []
@@ -569,20 +569,15 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
     command.append("-windowed" if has_window else "-RenderOffScreen")
     process = subprocess.Popen(command, cwd=root, stdout=None if verbose else subprocess.DEVNULL)
     server = Server(process, port)
-    for _ in _waiting(_SECONDS_TO_START):
+    end = time.monotonic() + _SECONDS_TO_START
+    while time.monotonic() < end:
         if process.poll() is not None:
             raise CoachError(f"{program} ended with exit code {process.returncode} when it started")
         if _is_open(port):
             return server
+        time.sleep(0.1)
     server.end()
     raise CoachError(f"{program} does not listen at port {port} after {_SECONDS_TO_START:.0f} s")
-
-
-def _waiting(seconds: float) -> Iterator[None]:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield
-        time.sleep(0.1)
 
 
 def _is_open(port: int) -> bool:
@@ -612,11 +607,3 @@ def running_servers() -> list[tuple[str, int]]:
             raise CoachError(f"CARLA_SERVER has '{address}'; it must be host:port, such as {_HOST}:{_PORT}")
         servers.append((host, int(port)))
     return servers
-
-
-def _import_carla() -> Any:
-    try:
-        import carla
-    except ModuleNotFoundError as error:
-        raise CoachError(f"CARLA's client is not installed: {install_command('carla')}") from error
-    return carla

@@ -14,7 +14,7 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
-from rl_coach.installation import install_command
+from rl_coach.installation import import_package
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import member
 from rl_coach.utils import CoachError, did_you_mean
@@ -156,10 +156,7 @@ class ControlSuiteEnvironment(SeededEnvironment):
 
 
 def _load(level: str) -> Any:
-    try:
-        from dm_control import suite
-    except ModuleNotFoundError as error:
-        raise CoachError(f"the DeepMind Control Suite is not installed: {install_command('control')}") from error
+    suite = import_package("dm_control.suite")
     names = [":".join(pair) for pair in suite.ALL_TASKS]
     if level not in names:
         advice = did_you_mean(level, names) or f"; a level is domain:task, such as {', '.join(names[:3])}"

@@ -27,7 +27,7 @@ from rl_coach.filters.observation.observation_rescale_to_size_filter import Obse
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.installation import install_command
+from rl_coach.installation import import_package
 from rl_coach.logger import screen
 from rl_coach.spaces import ImageObservationSpace, MultiSelectActionSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import instance, whole
@@ -142,7 +142,7 @@ class DoomEnvironment(SeededEnvironment):
         self._rng = np.random.default_rng(seed)
         self._steps_per_second = _TICS_PER_SECOND / frame_skip
         self._directory = tempfile.TemporaryDirectory(prefix="coach-doom-")
-        self.game = self._start(_import_vizdoom())
+        self.game = self._start(import_package("vizdoom"))
         self._read_spaces(max_simultaneous_buttons)
         self.reset_internal_state(True)
 
@@ -225,14 +225,6 @@ class DoomEnvironment(SeededEnvironment):
         super().close()
         self.game.close()
         self._directory.cleanup()
-
-
-def _import_vizdoom() -> Any:
-    try:
-        import vizdoom
-    except ModuleNotFoundError as error:
-        raise CoachError(f"ViZDoom is not installed: {install_command('doom')}") from error
-    return vizdoom
 
 
 def _as_image(pixels: np.ndarray) -> np.ndarray:

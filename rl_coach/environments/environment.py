@@ -174,13 +174,8 @@ class Environment(EnvironmentInterface):
     - ``_update_state()``: sets everything else that depends on the new state, such as ``goal``;
     - ``get_rendered_image()``: the picture, for windows and videos.
 
-    :param level: the level's name, or a ``LevelSelection``
-    :param seed: seed of all random numbers; None draws a seed
-    :param frame_skip: number of simulator steps with the same action
-    :param human_control: a person acts with the keyboard
-    :param custom_reward_threshold: smallest total reward of a successful episode
+    :param level: this and the other settings are described in ``EnvironmentParameters``
     :param visualization_parameters: windows and videos
-    :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param kwargs: ``experiment_path``, the directory of videos; other settings belong to subclasses
     :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode. Then an
         episode is rendered only if its video is kept
@@ -260,6 +255,12 @@ class Environment(EnvironmentInterface):
         self._may_film_afterwards = self.repeats_episodes and not (self.is_rendered or self._adds_image)
         self._is_candidate = False
         self._is_filming = False
+
+    def _render_mode(self) -> str | None:
+        """Gymnasium's ``render_mode`` for this run."""
+        if self.native_rendering:
+            return "human"
+        return "rgb_array" if self._uses_images else None
 
     @property
     def action_space(self) -> ActionSpace:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import weakref
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 from typing import Any, Callable, Sequence
@@ -35,17 +34,13 @@ class EnvironmentCopies(EnvironmentInterface):
     def __init__(self, make: Sequence[Callable[[], Any]]):
         super().__init__()
         self.num_copies = len(make)
-        description = self._start(make)
-        self.state_space = description.state_space
-        self.goal_space = description.goal_space
-        self.reward_space = description.reward_space
-        self._action_space = description.action_space
-        self._target_success_rate = description.target_success_rate
+        spaces, self._target_success_rate = self._start(make)
+        self.state_space, self.goal_space, self.reward_space, self._action_space = spaces
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
         """Build the copies. :return: the description of the first copy, which holds for all"""
         self.copies = [build() for build in make]
-        return Description.of(self.copies[0])
+        return _description_of(self.copies[0])
 
     @property
     def action_space(self) -> ActionSpace:
@@ -57,7 +52,9 @@ class EnvironmentCopies(EnvironmentInterface):
 
     @property
     def waiting(self) -> np.ndarray:
-        """[N] bool, all False: these copies begin episodes only in ``begin_episodes``; see ``CopiedEnvironment``."""
+        """[N] bool, True for a copy that begins its next episode in the next step, and ignores the action of this step.
+        Until then, the caller does not begin an episode in this copy; it also ignores the copy's answer to this step.
+        At least one copy is not waiting. In this class, no copy waits."""
         return np.zeros(self.num_copies, np.bool_)
 
     @property
@@ -249,22 +246,13 @@ class EnvironmentProcesses(EnvironmentCopies):
         self._kill()
 
 
-@dataclass
-class Description:
-    """Spaces and target success rate, which are equal for all copies."""
+Description = tuple[tuple[Any, Any, Any, ActionSpace], float]
+"""Facts that are equal for all copies: the spaces of states, goals, rewards and actions; the target success rate."""
 
-    state_space: Any
-    goal_space: Any
-    reward_space: Any
-    action_space: ActionSpace
-    target_success_rate: float
 
-    @classmethod
-    def of(cls, environment: Any) -> Description:
-        return cls(
-            environment.state_space, environment.goal_space, environment.reward_space, environment.action_space,
-            environment.get_target_success_rate(),
-        )  # fmt: skip
+def _description_of(environment: Any) -> Description:
+    spaces = (environment.state_space, environment.goal_space, environment.reward_space, environment.action_space)
+    return spaces, environment.get_target_success_rate()
 
 
 class _CopyForGymnasium(gymnasium.Env):
@@ -292,7 +280,7 @@ class _CopyForGymnasium(gymnasium.Env):
 
     @property
     def description(self) -> Description:
-        return Description.of(self._environment)
+        return _description_of(self._environment)
 
     @property
     def phase(self) -> RunPhase:

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from rl_coach.environments.vector_levels import rows_at
 from rl_coach.utils import CoachError, did_you_mean
 
 
@@ -60,7 +61,7 @@ class EnvPoolCopies(VectorEnv):
         observations, infos = self._pool.reset(indices)
         order = np.asarray(infos["env_id"])  # the copies may answer in any order
         if mask.all():
-            self._observations = _rows(observations, np.argsort(order))
+            self._observations = rows_at(observations, np.argsort(order))
         else:
             self._observations = _with_rows(self._observations, order, observations)
         return self._observations, {}
@@ -72,12 +73,6 @@ class EnvPoolCopies(VectorEnv):
     def close_extras(self, **arguments: Any) -> None:
         """Stop the pool's threads."""
         self._pool.close()
-
-
-def _rows(observations: Any, order: np.ndarray) -> Any:
-    if isinstance(observations, dict):
-        return {name: _rows(part, order) for name, part in observations.items()}
-    return observations[order]
 
 
 def _with_rows(observations: Any, indices: np.ndarray, rows: Any) -> Any:

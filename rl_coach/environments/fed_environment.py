@@ -18,24 +18,11 @@ from rl_coach.environments.gym_environment import (
 )
 from rl_coach.environments.gym_spaces import ACTION_MASK, action_space_of
 from rl_coach.space_values import mask_space_of
-from rl_coach.utilities.requirements import FLAG, instance, optional
+from rl_coach.utilities.requirements import FLAG
 from rl_coach.utils import CoachError
 
 Step = tuple[Any, Any, bool, bool, dict[str, Any]]
 """Answer of a Gymnasium environment: observation, reward, terminated, truncated, info."""
-
-
-class SharedObject:
-    """Holder of an object that copies of the parameters share, such as a simulator.
-
-    :param value: the object
-    """
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SharedObject:
-        return self
 
 
 class FedEnvironmentParameters(GymEnvironmentParameters):
@@ -49,10 +36,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         evaluations. None makes the level's environment, or no environment if the spaces are given
     """
 
-    constraints = {
-        "action_mask": FLAG,
-        "simulator": optional(instance(SharedObject, "a SharedObject that holds a function")),
-    }
+    constraints = {"action_mask": FLAG}
     path = "rl_coach.environments.fed_environment:FedEnvironment"
 
     def __init__(
@@ -67,7 +51,8 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         self.observation_space = observation_space
         self.action_space = action_space
         self.action_mask = action_mask
-        self.simulator = None if simulator is None else SharedObject(simulator)
+        # copies of the parameters share this function; a callable object would be copied
+        self.simulator = None if simulator is None else lambda: simulator()
 
     @classmethod
     def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
@@ -197,12 +182,12 @@ class FedEnvironment(GymEnvironment):
         observation_space: Any = None,
         action_space: Any = None,
         action_mask: bool = False,
-        simulator: SharedObject | None = None,
+        simulator: Callable[[], Any] | None = None,
         **settings: Any,
     ):
         self.fed = Fed()
         self.is_fed = False
-        self._make = None if simulator is None else simulator.value
+        self._make = simulator
         self._spaces = None if observation_space is None else (observation_space, action_space)
         self._has_mask = action_mask
         super().__init__(level, **settings)

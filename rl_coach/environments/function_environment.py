@@ -335,14 +335,10 @@ def _make_pgx(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvi
 
 
 Make = Callable[[str, str, dict[str, Any]], FunctionEnvironment]
-_LIBRARIES: dict[str, tuple[Make, str]] = {
-    "gymnax": (_make_gymnax, "gymnax"),
-    "playground": (_make_playground, "playground"),
-    "brax": (_make_brax, "brax"),
-    "pgx": (_make_pgx, "pgx"),
-}
-"""The function that makes the environment, and the extra or package to install, by the beginning of the level's
-name."""
+_LIBRARIES: dict[str, Make] = {
+    "gymnax": _make_gymnax, "playground": _make_playground, "brax": _make_brax, "pgx": _make_pgx,
+}  # fmt: skip
+"""The functions that make environments, by the beginning of the level's name, which is also the extra to install."""
 
 
 def _require_known(level: str, name: str, known: Any) -> None:
@@ -359,13 +355,12 @@ def make_function_environment(level: str, parameters: dict[str, Any]) -> Functio
     :raises CoachError: if the level does not exist, or the library is not installed
     """
     library, _, name = level.partition(":")
-    make, extra = _LIBRARIES[library]
     try:
         with warnings.catch_warnings(), quiet_native_code():
             warnings.simplefilter("ignore")
-            return make(level, name, parameters)
+            return _LIBRARIES[library](level, name, parameters)
     except ImportError as error:
-        raise CoachError(f"level '{level}' needs {extra}: {install_command(extra)} ({error})") from error
+        raise CoachError(f"level '{level}' needs {library}: {install_command(library)} ({error})") from error
 
 
 def environment_of_user(level: str, made: Any) -> FunctionEnvironment:

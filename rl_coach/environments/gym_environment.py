@@ -199,20 +199,9 @@ class GymEnvironment(Environment):
     episodes continue the environment's random stream.
 
     :param level: an id of Gymnasium (also an old one), ``module:Class`` or ``path/to/file.py:Class``
-    :param frame_skip: number of steps with the same action; rewards are summed. If the environment repeats actions
-        itself and has an attribute ``frameskip``, Coach sets this attribute. 1 does not change the level
+    :param frame_skip: this and the other settings are described in ``GymEnvironmentParameters``. If the environment
+        repeats actions itself and has an attribute ``frameskip``, Coach sets this attribute
     :param visualization_parameters: windows and videos
-    :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
-    :param additional_simulator_parameters: keyword arguments for the simulator's constructor
-    :param seed: seed of all random numbers; None draws a seed
-    :param human_control: True: a person acts with the keyboard
-    :param custom_reward_threshold: smallest total reward of a successful episode; None uses the level's threshold
-    :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
-    :param no_ops_last_single_frames: True: each no-op lasts one frame. False: ``frame_skip`` frames
-    :param max_over_num_frames: number of the last frames of an action that are merged by their pixelwise maximum
-    :param observation_space_type: kind of the observations; None decides by their shape and dtype
-    :param observations: the names of the observations to use; None uses all that networks can read
-    :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, but not in evaluation
     :param combines_choices: True or None: each combination of choices is one discrete action
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
@@ -275,11 +264,6 @@ class GymEnvironment(Environment):
         from rl_coach.environments.vector_levels import make_simulator  # brings Gymnasium, which a worker may not need
 
         return make_simulator(self.env_id, self.additional_simulator_parameters, self.frame_skip, self._render_mode())
-
-    def _render_mode(self) -> str | None:
-        if self.native_rendering:
-            return "human"
-        return "rgb_array" if self._uses_images else None
 
     def _connect(
         self,

@@ -54,7 +54,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
         check.env.close()
     if isinstance(check.env.unwrapped, gym.Env) and not check.findings.keys() & {"raised", "old step"}:
         environment = make_simulator(level, {}, 1, None).unwrapped
-        if check.has_masks:
+        if check.masked.has_masks:
             _take_allowed_actions(environment, level)
         check.notes, failure = _ask_gymnasium(environment)
         if failure is not None:
@@ -102,6 +102,7 @@ class LevelCheck:
     :ivar notes: advice of Gymnasium's checker
     :ivar num_steps: number of steps played
     :ivar num_episodes: number of episodes that ended
+    :ivar masked: the actions, which obey the environment's masks
     """
 
     def __init__(self, level: str, simulator: Any, seed: int):
@@ -113,12 +114,7 @@ class LevelCheck:
         self._step = 0
         self._seed: int | None = seed
         self.env.action_space.seed(seed)
-        self._masked = MaskedActions(self.env.action_space, level, seed)
-
-    @property
-    def has_masks(self) -> bool:
-        """True if a state had an action mask."""
-        return self._masked.has_masks
+        self.masked = MaskedActions(self.env.action_space, level, seed)
 
     def add(self, finding: Finding, of_a_step: bool = True) -> None:
         self.findings.setdefault(finding.kind, line(self.level, finding, self._step if of_a_step else None))
@@ -138,7 +134,7 @@ class LevelCheck:
         while self.num_steps < num_steps and not has_ended and "mask" not in self.findings:
             self._step += 1
             self.num_steps += 1
-            action = self._masked.action_for(observation, info)
+            action = self.masked.action_for(observation, info)
             answer = self.env.step(self.env.action_space.sample() if action is None else action)
             self._add_all(step_findings(self.env.observation_space, answer))
             observation, _, terminated, truncated, info = answer

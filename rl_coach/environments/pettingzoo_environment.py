@@ -101,8 +101,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             visualization_parameters or VisualizationParameters(), target_success_rate, **settings,
         )  # fmt: skip
         self._rng = np.random.default_rng(seed)
+        arguments, mode = additional_simulator_parameters or {}, self._render_mode()
         self.env, self.takes_turns = _make(
-            self.env_id, turns, {**(additional_simulator_parameters or {}), **self._render_mode()}
+            self.env_id, turns, arguments if mode is None else {**arguments, "render_mode": mode}
         )
         self.players = list(self.env.possible_agents)
         self.num_agents = len(self.players)
@@ -116,11 +117,6 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         self._read_spaces(observation_space_type, observations, combines_choices)
         self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
         self.seed_episodes(int(self._rng.integers(2**31)) if seed is None else seed)
-
-    def _render_mode(self) -> dict[str, str]:
-        if self.native_rendering:
-            return {"render_mode": "human"}
-        return {"render_mode": "rgb_array"} if self._uses_images else {}
 
     def _read_spaces(
         self, kind: ObservationSpaceType | None, names: Sequence[str] | None, combines_choices: bool | None

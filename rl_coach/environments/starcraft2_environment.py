@@ -21,7 +21,7 @@ from rl_coach.filters.action.linear_box_to_box_map import LinearBoxToBoxMap
 from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.installation import install_command
+from rl_coach.installation import missing_package
 from rl_coach.spaces import (
     ActionSpace,
     BoxActionSpace,
@@ -151,7 +151,6 @@ class StarCraft2Environment(Environment):
         self.reset_internal_state(True)
 
     def _start(self) -> Any:
-        """Start the game, and return it."""
         sc2_env = self._pysc2.sc2_env
         shows_features = self.observation_type is StarcraftObservationType.Features
         dimensions = "feature_dimensions" if shows_features else "rgb_dimensions"
@@ -174,12 +173,9 @@ class StarCraft2Environment(Environment):
 
     def _read_spaces(self) -> None:
         for name, size in self.sizes.items():
-            self.state_space[name] = PlanarMapsObservationSpace(
-                np.array([len(self._highest(name)), size, size]),
-                0,
-                np.broadcast_to(self._highest(name)[:, None, None], (len(self._highest(name)), size, size)),
-                channels_axis=0,
-            )
+            highest = self._highest(name)[:, None, None]
+            shape = (len(highest), size, size)
+            self.state_space[name] = PlanarMapsObservationSpace(shape, 0, np.broadcast_to(highest, shape), 0)
         names = [one.name for one in self._pysc2.features.Player]
         self.state_space["measurements"] = VectorObservationSpace(len(names), 0, measurements_names=names)
         if self.use_full_action_space:
@@ -285,7 +281,7 @@ def _import_pysc2() -> SimpleNamespace:
             from pysc2.lib import actions, features
         from absl import flags
     except ModuleNotFoundError as error:
-        raise CoachError(f"pysc2 is not installed: {install_command('starcraft')}") from error
+        raise CoachError(missing_package(error)) from error
     except TypeError as error:
         if "Descriptors cannot be created directly" not in str(error):
             raise

@@ -9,7 +9,6 @@ from typing import Any, Callable, Mapping
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import iterate
 
 from rl_coach.environments.gym_levels import (
     ENVPOOL,
@@ -138,7 +137,7 @@ class VectorOfOne(gymnasium.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observations, infos = self.vector.reset(seed=seed)
-        return self._row(observations), row_of_infos(infos, 0)
+        return rows_at(observations, 0), row_of_infos(infos, 0)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         actions = together([action])
@@ -149,11 +148,8 @@ class VectorOfOne(gymnasium.Env):
         if self._is_same_step and (terminated[0] or truncated[0]):
             observation, info = final_of(infos, 0)
         else:
-            observation = self._row(observations)
+            observation = rows_at(observations, 0)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
-
-    def _row(self, observations: Any) -> Any:
-        return next(iter(iterate(self.vector.observation_space, observations)))
 
     def close(self) -> None:
         self.vector.close()
@@ -170,17 +166,16 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
             "its vector environment begins the next episode in the step that ends one (SAME_STEP), but its infos have "
             "no 'final_obs': the last observation of an episode is missing"
         )
-    final = infos["final_obs"]
-    observation = _follow_rows(final, index)
-    return observation, row_of_infos(infos.get("final_info", {}), index)
+    return rows_at(infos["final_obs"], index), row_of_infos(infos.get("final_info", {}), index)
 
 
-def _follow_rows(final: Any, index: int) -> Any:
-    if isinstance(final, dict):
-        return {name: _follow_rows(part, index) for name, part in final.items()}
-    if isinstance(final, tuple):
-        return tuple(_follow_rows(part, index) for part in final)
-    return final[index]
+def rows_at(observations: Any, index: int | np.ndarray) -> Any:
+    """One row or several rows of each part of nested observations. :param index: a row's number, or [K] the numbers"""
+    if isinstance(observations, dict):
+        return {name: rows_at(part, index) for name, part in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(rows_at(part, index) for part in observations)
+    return observations[index]
 
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:

@@ -98,22 +98,19 @@ def _has_statistics(member: Filter) -> bool:
     return bool(member.get_state()) and not member.remembers_episode
 
 
-def _updates(member: Filter) -> bool:
-    """True if a filter updates its state while the rows are filtered. These are the filters without statistics: they
-    store data of the episode, or their ``get_state`` is empty.
-    """
-    return not _has_statistics(member)
+# While rows are filtered, only filters without statistics update their state: they store data of the episode, or their
+# ``get_state`` is empty.
 
 
 def _through(members: Iterable[Any], column: Any) -> Any:
     for member in members:
-        column = member.filter_batch(column, _updates(member))
+        column = member.filter_batch(column, not _has_statistics(member))
     return column
 
 
 def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
     for member in members:
-        rewards = [member.filter(reward, _updates(member)) for reward in rewards]
+        rewards = [member.filter(reward, not _has_statistics(member)) for reward in rewards]
     return np.asarray(rewards)
 
 

@@ -579,7 +579,6 @@ class Agent:
                 self._leave(index)
 
     def _leave(self, index: int) -> None:
-        """Leave the episode in an environment."""
         level, core, fed = self._level, self._core, self._environments[index].fed
         fed.action = fed.deferred = None
         if not level.has_one_episode:

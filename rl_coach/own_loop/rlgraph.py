@@ -21,7 +21,7 @@ from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHead
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
+from rl_coach.core_types import ActionInfo, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
 from rl_coach.own_loop.making import algorithm_parameters
@@ -90,6 +90,7 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.spaces import are_equal
 from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
@@ -99,10 +100,6 @@ logger = logging.getLogger("rl_coach")
 
 _MACHINE = unused("the agent runs in this process, on its devices")
 _HERE = unused("set experiment_path instead, which writes signals and checkpoints")
-
-
-def _set_seed(definition: Definition, seed: int) -> None:
-    definition.arguments["seed"] = seed
 
 
 def _set_buffer(definition: Definition, size: int) -> None:
@@ -118,7 +115,7 @@ COMMON = [
     Row("discount", "algorithm.discount", number(0, 1)),
     Row("preprocessing_spec", lambda definition, given: definition.preprocess(given, "preprocessing_spec"), anything),
     Row("execution_spec.mode", (), only("agents run in one process", "single")),
-    Row("execution_spec.seed", _set_seed, whole(0, 2**31 - 1)),
+    Row("execution_spec.seed", lambda definition, seed: definition.arguments.update(seed=seed), whole(0, 2**31 - 1)),
     Row("observe_spec.buffer_size", _set_buffer, whole()),
     Row("observe_spec.buffer_enabled", _unless_buffered, flag),
     *_HERE("summary_spec", "saver_spec"),
@@ -156,7 +153,7 @@ def _policy_spec(fields: Fields) -> Fields:
     policy = fields.fields("policy_spec") or Fields({}, "policy_spec")
     policy.choice("type", ("policy", "dueling_policy", "shared_value_function_policy"))
     policy.get("scope")
-    left_out(policy, "deterministic", "use get_action(use_exploration=False) instead")
+    left_out(policy, "use get_action(use_exploration=False) instead", "deterministic")
     return policy
 
 
@@ -165,9 +162,7 @@ def _reads_interval(definition: Definition, fields: Fields) -> None:
     if update is None:
         return
     unit, every = update.choice("update_mode", ("time_steps", "episodes")), update.whole("update_interval")
-    if every is not None:
-        step = EnvironmentEpisodes if unit == "episodes" else EnvironmentSteps
-        definition.set("algorithm.num_consecutive_playing_steps", step(every))
+    definition.play(every, unit == "episodes")
 
 
 # agents that learn values
@@ -211,13 +206,11 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     kind, is_dueling = policy.get("type"), fields.flag("dueling_q") is not False
     if isinstance(kind, str):
         is_dueling = kind.startswith("dueling")
-    adapter = fields.fields("action_adapter_spec")
+    adapter, reason = fields.fields("action_adapter_spec"), "Coach's dueling head sets the sizes of its streams itself"
     if adapter is not None:
         is_dueling = "dueling" in (adapter.choice("type", ("dueling-action-adapter", "action-adapter")) or "")
-        for name in ("units_state_value_stream", "units_advantage_stream"):
-            left_out(adapter, name, "Coach's dueling head sets the sizes of its streams itself")
-    left_out(policy, "units_state_value_stream", "Coach's dueling head sets the sizes of its streams itself")
-    left_out(policy, "action_adapter_spec", "Coach's dueling head sets the sizes of its streams itself")
+        left_out(adapter, reason, "units_state_value_stream", "units_advantage_stream")
+    left_out(policy, reason, "units_state_value_stream", "action_adapter_spec")
     head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
@@ -239,20 +232,20 @@ def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | N
 # agents with a policy
 
 
-def _critic(definition: Definition, fields: Fields, stack: Stack | None, network: str = "main") -> None:
+def _critic(definition: Definition, fields: Fields, stack: Stack | None) -> None:
     """Set the critic. In Coach, the critic has the layers and the optimizer of the policy."""
     given = fields.get("value_function_spec")
     if given is not None:
         layers = stack_of(given, "value_function_spec", LAYERS)
-        definition.set(f"network_wrappers['{network}'].{SEPARATE}", None if has_state(stack) else True)
+        definition.set(f"network_wrappers['main'].{SEPARATE}", None if has_state(stack) else True)
         if stack is None:
-            put_stack(definition, network, layers, "value_function_spec")
+            put_stack(definition, "main", layers, "value_function_spec")
         elif layers != stack:
-            left_out(fields, "value_function_spec", "Coach's critic has the layers of 'network_spec'")
+            left_out(fields, "Coach's critic has the layers of 'network_spec'", "value_function_spec")
     own = Definition(definition.parameters, space=definition.space)
-    set_optimizer(own, fields.fields("value_function_optimizer_spec"), [network])
+    set_optimizer(own, fields.fields("value_function_optimizer_spec"), ["main"])
     if any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "value_function_optimizer_spec", "policy and critic use the same optimizer, 'optimizer_spec'")
+        left_out(fields, "policy and critic use the same optimizer, 'optimizer_spec'", "value_function_optimizer_spec")
 
 
 POLICY = [
@@ -298,17 +291,16 @@ PPO = [
 
 def _complete_ppo(definition: Definition, fields: Fields) -> None:
     _complete_policy(definition, fields)
-    unit = EnvironmentEpisodes if fields.flag("sample_episodes") else EnvironmentSteps
+    samples_episodes = bool(fields.flag("sample_episodes"))
     update = fields.fields("update_spec") or Fields({}, "update_spec")
     mode, batch = update.choice("update_mode", ("time_steps", "episodes")), update.whole("batch_size", high=10**7)
     every, iterations = update.whole("update_interval"), update.whole("num_iterations", high=10**6)
-    if mode != "episodes" and unit is EnvironmentSteps and batch is not None and every not in (None, batch):
-        left_out(update, "update_interval", f"ppo learns after every {batch} steps (batch_size)")
-    if (batch or every) is not None:
-        definition.set("algorithm.num_consecutive_playing_steps", unit(int(batch or every or 1)))
+    if mode != "episodes" and not samples_episodes and batch is not None and every not in (None, batch):
+        left_out(update, f"ppo learns after every {batch} steps (batch_size)", "update_interval")
+    definition.play(batch or every, samples_episodes)
     sample = update.get("sample_size")
     if iterations is not None:
-        share = min(1.0, sample / batch) if sample and batch and unit is EnvironmentSteps else 1.0
+        share = min(1.0, sample / batch) if sample and batch and not samples_episodes else 1.0
         definition.set("algorithm.optimization_epochs", max(1, round(iterations * share)))
 
 
@@ -400,7 +392,7 @@ def _optimize_temperature(definition: Definition, given: Any) -> None:
 
 def _complete_sac(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "policy")
-    if stack is not None and stack.cells is not None:
+    if has_state(stack):
         raise CoachError("the spec's 'network_spec': sac does not support an LSTM")
     _policy_spec(fields)
     given = fields.get("value_function_spec")
@@ -421,7 +413,7 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
         {"replay": False, "replay_memory": False, "replay_buffer": False, "prioritized_replay": None},
     )
     if (fields.at("memory_spec.type")[0] or "").startswith("prioritized"):
-        left_out(fields, "memory_spec", "sac samples without priorities")
+        left_out(fields, "sac samples without priorities", "memory_spec")
     set_optimizer(definition, fields.fields("optimizer_spec"), ["policy"])
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
@@ -527,10 +519,6 @@ def _flat(space: Space) -> Any:
     return space.flatten() if isinstance(space, ContainerSpace) else None
 
 
-def _records(agent: Any) -> Dict:
-    return Dict(states=agent.state_space, actions=agent.action_space, rewards=float, terminals=BoolBox())
-
-
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "timesteps": lambda agent: agent.total_steps,
     "train_time_steps": lambda agent: agent.total_updates,
@@ -552,7 +540,9 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "flat_state_space": lambda agent: _flat(agent.state_space),
     "flat_action_space": lambda agent: _flat(agent.action_space),
     "input_spaces": lambda agent: {"states": agent.state_space.with_batch_rank()},
-    "record_space": _records,
+    "record_space": lambda agent: Dict(
+        states=agent.state_space, actions=agent.action_space, rewards=float, terminals=BoolBox()
+    ),
     "exploration": lambda agent: agent._core.exploration_policy,
     "memory": lambda agent: agent._core.memory,
     "logger": lambda agent: logger,
@@ -603,7 +593,7 @@ __getattr__ = without_meaning(
         "get_backend": "select the framework with the agent's argument framework",
         "ActionAdapter": "the action space selects the head of a policy",
     },
-    __name__,
+    f"module '{__name__}'",
 )  # fmt: skip
 
 
@@ -811,7 +801,7 @@ class RLgraphAgent(SpecAgent):
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
             drawn = self._drawn.pop(index, [])
-            if not drawn or not _equal(drawn[0][0], action):
+            if not drawn or not are_equal(drawn[0][0], action):
                 raise CoachError(
                     f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
@@ -842,7 +832,7 @@ class RLgraphAgent(SpecAgent):
         else:
             level.look_in([index])
             core.parallel.enter(index)
-        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if _equal(known, action)), None)
+        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if are_equal(known, action)), None)
         acted = core.act(chosen.action)
         if drawn is not None:  # with the probabilities from the time of the draw
             core.episode.last_action_info = drawn
@@ -970,12 +960,6 @@ def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
         raise CoachError(f"{shown(values)} has no row {index}") from None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping):
-        return isinstance(other, Mapping) and one.keys() == other.keys() and all(_equal(one[n], other[n]) for n in one)
-    return bool(np.array_equal(one, other))
-
-
 Agent = RLgraphAgent
 
 
@@ -1020,7 +1004,7 @@ class SingleIMPALAAgent(RLgraphAgent):
         if given is None or batch is not None or (self._loop is None and self.total_steps):
             return super().update(batch)
         if self._loop is None:
-            left_out(Fields(given, "environment_spec"), "visualize", "update plays without a window")
+            left_out(Fields(given, "environment_spec"), "update plays without a window", "visualize")
             self._loop = Loop(self, [OpenAIGymEnv.from_spec({**given, "visualize": False})])
         steps, loss, before = [], 0.0, self.total_updates
         while self.total_updates == before:

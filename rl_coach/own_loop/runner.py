@@ -92,7 +92,6 @@ class Runner:
                 break
 
     def _play(self, limit: int | None, deterministic: bool) -> None:
-        """Play an episode."""
         self._loop.begin()
         self.episode_timestep, is_over = 0, False
         while not is_over:

@@ -36,18 +36,18 @@ class NoMeaning(CoachError, AttributeError):
     """Error for a name of another system that Coach does not support. It recommends a replacement."""
 
 
-def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module, for names of the system that Coach does not support.
+def without_meaning(system: str, names: Mapping[str, str], holder: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module or an object, for names of the system that Coach does not support.
 
     :param system: the name of the system
     :param names: the replacement that the error recommends for each name
-    :param defined: the name of the module
+    :param holder: the module or object, for the error about other names
     """
 
     def get(name: str) -> Any:
         if name in names:
             raise NoMeaning(f"Coach does not support {system}'s {name}: {names[name]}")
-        raise AttributeError(f"module '{defined}' has no attribute '{name}'")
+        raise AttributeError(f"{holder} has no attribute '{name}'")
 
     return get
 
@@ -208,9 +208,7 @@ class SpecAgent(Agent):
     def __getattr__(self, name: str) -> Any:
         if name in self.attributes:
             return self.attributes[name](self)
-        if name in self.without_meaning:
-            raise NoMeaning(f"Coach does not support {self.family.name}'s {name}: {self.without_meaning[name]}")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return without_meaning(self.family.name, self.without_meaning, f"'{type(self).__name__}' object")(name)
 
     def __init__(self, *positional: Any, **settings: Any):
         names = self.family.positional
@@ -400,7 +398,10 @@ def renamed(data: Any) -> Any:
     if not isinstance(data, Mapping):
         if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
             raise CoachError(f"recorded steps must be dicts, not {shown(data)}")
-        return [renamed(one if isinstance(one, Mapping) else _no_step(one)) for one in data]
+        steps = list(data)
+        if others := [one for one in steps if not isinstance(one, Mapping)]:
+            raise CoachError(f"a recorded step must be a dict, not {shown(others[0])}")
+        return [renamed(one) for one in steps]
     found: dict[str, Any] = {}
     for name, value in data.items():
         if name in ("internal", "internals"):
@@ -411,10 +412,6 @@ def renamed(data: Any) -> Any:
             raise CoachError(f"the recorded steps have '{present}' twice")
         found[present] = value
     return found
-
-
-def _no_step(one: Any) -> Any:
-    raise CoachError(f"a recorded step must be a dict, not {shown(one)}")
 
 
 def refuse_internals(internals: Any) -> None:

@@ -20,7 +20,7 @@ from rl_coach.architectures.layers import (
 )
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import GradientClippingMethod
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.spec_filters import add_reward_filters, add_state_filters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -108,6 +108,12 @@ class Definition:
         if steps is not None:
             self.arguments["heatup_steps"] = steps
             self.settings["algorithm.heatup_using_network_decisions"] = True
+
+    def play(self, count: int | None, in_episodes: bool) -> None:
+        """Set the number of steps, or of episodes, that are played between two phases of updates."""
+        if count is not None:
+            unit = EnvironmentEpisodes if in_episodes else EnvironmentSteps
+            self.settings["algorithm.num_consecutive_playing_steps"] = unit(count)
 
     def set_memory_of_phases(self, capacity: int | None) -> None:
         """Set the size of the memory of an agent that learns from the steps of a phase. The memory has room for at
@@ -412,8 +418,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
         _set_all(definition, networks, "clip_gradients", limit)
         _set_all(definition, networks, "gradients_clipping_method", GradientClippingMethod.ClipByValue)
         return set_optimizer(definition, inner, networks)
-    for name in _OF_STEPS:
-        left_out(fields, name, "Coach's optimizers do not have this setting")
+    left_out(fields, "Coach's optimizers do not have this setting", *_OF_STEPS)
     if any(fields.is_type(name) for name in _WRAPPERS):
         logger.warning("the spec's '%s' has no effect: Coach uses only its 'optimizer'", fields.path("type"))
         inner = fields.fields("optimizer")
@@ -428,8 +433,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     _set_all(definition, networks, "clip_gradients", fields.number("clip_grad_norm", 1e-9))
     _set_all(definition, networks, "optimizer_epsilon", fields.number("epsilon", 0, 1))
     _set_all(definition, networks, "rms_prop_optimizer_decay", fields.number("decay", 0, 1))
-    for name in ("momentum", "scope"):
-        left_out(fields, name, "Coach's optimizers do not have this setting")
+    left_out(fields, "Coach's optimizers do not have this setting", "momentum", "scope")
     fields.finish()
     return None
 
@@ -441,7 +445,7 @@ def _set_all(definition: Definition, networks: Sequence[str], name: str, value: 
 
 def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
     """Set a memory of whole episodes if the network has an LSTM, which learns from whole episodes."""
-    if stack is not None and stack.cells is not None:
+    if has_state(stack):
         definition.parameters.memory = EpisodicExperienceReplayParameters()
 
 
@@ -474,8 +478,9 @@ def set_replay(
         definition.set("memory.max_size", (MemoryGranularity.Transitions, capacity))
 
 
-def left_out(fields: Fields, name: str, reason: str) -> None:
-    """Warn that a key has no effect, unless its value is empty or 0."""
-    value = fields.get(name)
-    if value is not None and value is not False and value != 0 and value != "":
-        logger.warning("the spec's '%s' is ignored: %s", fields.path(name), reason)
+def left_out(fields: Fields, reason: str, *names: str) -> None:
+    """Warn of keys that have no effect, except if their values are empty or 0."""
+    for name in names:
+        value = fields.get(name)
+        if value is not None and value is not False and value != 0 and value != "":
+            logger.warning("the spec's '%s' is ignored: %s", fields.path(name), reason)

@@ -17,11 +17,11 @@ import numpy as np
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layer
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import ActionInfo, EnvironmentEpisodes
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
-from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.forms import SINGLE, Part, part_of_space
 from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner, SingleRunner
@@ -107,14 +107,6 @@ def _part(fields: Fields, is_action: bool) -> Part:
     return Part("float", shape, low, high)
 
 
-def _states(given: Any) -> Parts:
-    return _parts(given, "states", False)
-
-
-def _actions(given: Any) -> Parts:
-    return _parts(given, "actions", True)
-
-
 # settings that all agents have
 
 _WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "log_level", "name", "summary_labels")
@@ -183,9 +175,7 @@ def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int |
 def _play_phases(definition: Definition, fields: Fields) -> tuple[str, int | None]:
     """Set the number of steps or episodes between two updates to the size of a batch. :return: see ``_phases``"""
     unit, size = _phases(fields)
-    if size is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(size))
+    definition.play(size, unit == "episodes")
     return unit, size
 
 
@@ -230,9 +220,7 @@ def _replay(definition: Definition, fields: Fields, stack: Stack | None, network
         raise CoachError(f"the spec's 'batch_size' must be a whole number from 1 to 100,000, not {batch}")
     for network in networks:
         definition.set(f"network_wrappers['{network}'].batch_size", batch)
-    if every is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(every))
+    definition.play(every, unit == "episodes")
     memory = fields.fields("memory", "memory_spec")
     if memory is not None:
         for name in ("include_next_states", "random_sampling"):
@@ -310,12 +298,12 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
         put_stack(definition, "critic", Stack(stack.convolutions, stack.dense))
     else:
         put_stack(definition, "critic", None)
-    if stack is not None and stack.cells is not None:
+    if has_state(stack):
         raise CoachError("the spec's 'network': ddpg_agent does not support an LSTM")
     own = definition.parameters.memory
     _replay(definition, fields, None, ["actor", "critic"])
     if not isinstance(definition.parameters.memory, type(own)):
-        left_out(fields, "memory", "ddpg_agent samples without priorities")
+        left_out(fields, "ddpg_agent samples without priorities", "memory")
         definition.parameters.memory = own
     updates = set_optimizer(definition, fields.fields("optimizer"), ["actor"])
     definition.set("algorithm.num_consecutive_training_steps", updates)
@@ -357,18 +345,13 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     if baseline is not None:
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
-        for name in ("l1_regularization", "l2_regularization", "scope"):
-            left_out(baseline, name, "the baseline has the settings of the policy's network")
-        if stack is not None and kind == "mlp" and sizes and list(_numbers(sizes[0], baseline)) == stack.units:
-            pass
-        elif sizes:
-            left_out(fields, "baseline", "Coach's baseline has the layers of the policy's network")
+        reason = "the baseline has the settings of the policy's network"
+        left_out(baseline, reason, "l1_regularization", "l2_regularization", "scope")
+        units = None if stack is None or kind != "mlp" else stack.units
+        if sizes and (units is None or list(shape_of(sizes[0], baseline.path("sizes"))) != units):
+            left_out(fields, "Coach's baseline has the layers of the policy's network", "baseline")
     _optimizer_of_baseline(definition, fields, optimizer)
     return mode
-
-
-def _numbers(sizes: Any, baseline: Fields) -> tuple[int, ...]:
-    return shape_of(sizes, baseline.path("sizes"))
 
 
 def _optimizer_of_baseline(definition: Definition, fields: Fields, optimizer: Fields | None) -> None:
@@ -381,7 +364,7 @@ def _optimizer_of_baseline(definition: Definition, fields: Fields, optimizer: Fi
         definition.settings.update(own.settings)
         definition.set("algorithm.value_epochs", count)
     elif any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
-        left_out(fields, "baseline_optimizer", "policy and baseline use the same optimizer, the policy's")
+        left_out(fields, "policy and baseline use the same optimizer, the policy's", "baseline_optimizer")
 
 
 PPO = [
@@ -419,9 +402,9 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
     elif batch not in (None, 1000):  # TensorForce's default
-        left_out(fields, "batch_size", "vpg_agent learns from whole episodes; set their number in update_mode")
+        left_out(fields, "vpg_agent learns from whole episodes; set their number in update_mode", "batch_size")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
-        left_out(fields.fields("optimizer") or fields, "num_steps", "vpg_agent learns from each episode once")
+        left_out(fields.fields("optimizer") or fields, "vpg_agent learns from each episode once", "num_steps")
     gae_lambda = fields.number("gae_lambda", 0, 1)
     _baseline(definition, fields, stack)
     if gae_lambda is not None:
@@ -459,9 +442,7 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
     return algorithm_parameters("DDQN" if fields.flag("double_q_model") else "DQN")
 
 
-_ONE_Q = [
-    Row("double_q_model", (), lambda value, where: unused("the agent has one Q-function")(where)[0].read(value, where))
-]
+_ONE_Q = unused("the agent has one Q-function")("double_q_model")
 _DOUBLE = [Row("double_q_model", (), only("the agent always uses double Q-learning; use dqn_agent", True))]
 
 
@@ -493,8 +474,8 @@ FAMILY = Family(
     ("states", "states_spec"),
     ("actions", "actions_spec"),
     ("states", "actions", "network"),
-    _states,
-    _actions,
+    lambda given: _parts(given, "states", False),
+    lambda given: _parts(given, "actions", True),
     updates_itself=True,
     general=General(COMMON, "optimizer", _network),
 )  # fmt: skip
@@ -530,7 +511,7 @@ __getattr__ = without_meaning(
         "ThreadedRunner": "an agent with num_envs=N acts in N environments, and coach -n N trains in N processes",
         "DistributedRunner": "coach -dc trains in many processes",
     },
-    __name__,
+    f"module '{__name__}'",
 )
 
 

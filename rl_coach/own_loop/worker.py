@@ -195,8 +195,8 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
     fields = Fields(spec, "env_spec")
     fields.choice("type", ENVIRONMENTS)
     name, shows = fields.get("gym_env"), fields.get("visualize")
-    for key in ("frameskip", "max_num_noops", "episodic_life", "fire_reset"):
-        left_out(fields, key, "use an Atari level with this setting, or the worker's frameskip")
+    reason = "use an Atari level with this setting, or the worker's frameskip"
+    left_out(fields, reason, "frameskip", "max_num_noops", "episodic_life", "fire_reset")
     fields.finish()
     if not isinstance(name, str):
         raise CoachError("the spec's 'env_spec.gym_env' must be the id of a Gymnasium environment")

@@ -48,7 +48,7 @@ def settings(**changes: Any) -> CarlaEnvironmentParameters:
 
 @pytest.mark.skipif(IS_INSTALLED, reason="CARLA's client is installed")
 def test_without_the_client_the_command_that_installs_it_is_named():
-    with pytest.raises(CoachError, match=r"CARLA's client is not installed: .*pip install"):
+    with pytest.raises(CoachError, match=r"the package 'carla' of the extra 'carla' is not installed: .*pip install"):
         environment_of(settings())
 
 

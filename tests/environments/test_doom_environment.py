@@ -58,7 +58,7 @@ def play(environment: Any, steps: int) -> list[tuple[float, bool, bool, bytes]]:
 
 @pytest.mark.skipif(IS_INSTALLED, reason="ViZDoom is installed")
 def test_without_vizdoom_the_command_that_installs_it_is_named():
-    with pytest.raises(CoachError, match=r"ViZDoom is not installed: .*pip install"):
+    with pytest.raises(CoachError, match=r"the package 'vizdoom' of the extra 'doom' is not installed: .*pip install"):
         environment_of(settings())
 
 

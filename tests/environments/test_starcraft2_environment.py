@@ -45,7 +45,7 @@ def settings(level: str = "CollectMineralShards", **changes: Any) -> StarCraft2E
 
 @pytest.mark.skipif(IS_INSTALLED, reason="pysc2 is installed")
 def test_without_pysc2_the_command_that_installs_it_is_named():
-    with pytest.raises(CoachError, match=r"pysc2 is not installed: .*pip install"):
+    with pytest.raises(CoachError, match=r"'pysc2' of the extra 'starcraft' is not installed: .*pip install"):
         environment_of(settings())
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.observation_filter import ObservationFilter, VectorizedFilter, similar_space
 from rl_coach.filters.pure import PureFilter, stateless
 from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
 
 _EPSILON = 1e-6
 
 
-class ScalingFilter(ObservationFilter):
+class ScalingFilter(VectorizedFilter):
     """Multiplies each element with a number. The result is float32.
 
     :param factor: the number
@@ -25,9 +25,6 @@ class ScalingFilter(ObservationFilter):
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         return np.asarray(observation, np.float32) * np.float32(self.factor)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
 
     def pure(self, ops: Any) -> PureFilter:
         return stateless(lambda batch: ops.cast(batch, "float32") * self.factor)

@@ -6,20 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.observation_filter import VectorizedFilter, similar_space
 from rl_coach.filters.pure import PureFilter, stateless
 from rl_coach.spaces import ObservationSpace
 from rl_coach.utils import CoachError
 
 
-class ObservationClippingFilter(ObservationFilter):
+class ObservationClippingFilter(VectorizedFilter):
     """Clips the elements of observations to bounds.
 
     :param clipping_low: the lowest value; minus infinity for no limit
     :param clipping_high: the highest value; infinity for no limit
     """
-
-    episode_attributes = ()
 
     def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
         super().__init__()
@@ -34,9 +32,6 @@ class ObservationClippingFilter(ObservationFilter):
         observation = np.asarray(observation)
         clipped = np.minimum(np.maximum(observation, self.clipping_low), self.clipping_high)
         return clipped.astype(observation.dtype, copy=False)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
 
     def pure(self, ops: Any) -> PureFilter:
         return stateless(lambda batch: ops.clip(batch, self.clipping_low, self.clipping_high))

@@ -63,6 +63,15 @@ class ObservationFilter(Filter):
         return CoachError(f"{type(self).__name__} does not support {space}: {reason}")
 
 
+class VectorizedFilter(ObservationFilter):
+    """Base class of filters without a state. Their ``filter`` also filters a batch [B, ...]."""
+
+    episode_attributes = ()
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        return self.filter(observations)
+
+
 def similar_space(
     space: ObservationSpace,
     low: np.ndarray,

@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.filters.observation.observation_filter import ObservationFilter
+from rl_coach.filters.observation.observation_filter import VectorizedFilter
 from rl_coach.spaces import ObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 
-class ObservationReductionBySubPartsNameFilter(ObservationFilter):
+class ObservationReductionBySubPartsNameFilter(VectorizedFilter):
     """Removes elements of a vector, by their names in the space's ``measurements_names``. The remaining elements keep
     their order.
 
     :param part_names: the names of elements
     :param reduction_method: ``Keep`` to keep only these elements, ``Discard`` to remove them
     """
-
-    episode_attributes = ()
 
     class ReductionMethod(Enum):
         """The treatment of the named elements: ``Keep`` or ``Discard``."""
@@ -55,9 +53,6 @@ class ObservationReductionBySubPartsNameFilter(ObservationFilter):
                 "get_filtered_observation_space before filtering"
             )
         return np.asarray(observation)[..., self.indices_to_keep]
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         space = input_observation_space

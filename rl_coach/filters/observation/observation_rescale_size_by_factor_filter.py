@@ -28,11 +28,5 @@ class ObservationRescaleSizeByFactorFilter(RescalingFilter):
         space = input_observation_space
         if space.num_dimensions != 2 and (space.num_dimensions != 3 or space.shape[-1] != 3):
             raise self._refuse(space, "it is not an image [H, W, 3] or [H, W]; use the filter on such images only")
-        resized = self._resized_space(input_observation_space, 0, 0)
-        if resized.num_elements == 0:
-            raise self._refuse(
-                input_observation_space, f"a factor of {self.rescale_factor} leaves no pixel; choose a larger one"
-            )
-
-    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        return self._resized_space(input_observation_space, input_observation_space.low, input_observation_space.high)
+        if self.get_filtered_observation_space(space).num_elements == 0:
+            raise self._refuse(space, f"a factor of {self.rescale_factor} leaves no pixel; choose a larger one")

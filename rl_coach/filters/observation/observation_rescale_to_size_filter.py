@@ -49,10 +49,11 @@ class RescalingFilter(ObservationFilter):
             self._resizer = Resizer((height, width), self._size_out((height, width)))
         return self._resizer
 
-    def _resized_space(self, space: ObservationSpace, low: Any, high: Any) -> ObservationSpace:
-        """The space of resized images. All pixels have the same bounds: the lowest and the highest bound of
-        ``space``.
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        """Compute the space of resized images. All pixels have the same bounds: the lowest and the highest bound of the
+        input space.
         """
+        space = input_observation_space
         shape = [int(length) for length in space.shape]
         if isinstance(space, PlanarMapsObservationSpace):
             self._channels_axis = space.channels_axis % 3 - 3
@@ -60,7 +61,7 @@ class RescalingFilter(ObservationFilter):
         height, width = self._size_out((shape[planar[0]], shape[planar[1]]))
         shape[planar[0]], shape[planar[1]] = height, width
         check_size(shape)
-        return similar_space(space, np.full(shape, np.min(low)), np.full(shape, np.max(high)))
+        return similar_space(space, np.full(shape, np.min(space.low)), np.full(shape, np.max(space.high)))
 
 
 class ObservationRescaleToSizeFilter(RescalingFilter):
@@ -91,6 +92,3 @@ class ObservationRescaleToSizeFilter(RescalingFilter):
                 space,
                 f"it has {space.channels} channels, but output_observation_space has {channels}; use equal numbers",
             )
-
-    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        return self._resized_space(input_observation_space, input_observation_space.low, input_observation_space.high)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.observation_filter import VectorizedFilter, similar_space
 from rl_coach.spaces import ObservationSpace
 from rl_coach.utils import CoachError
 
 
-class ObservationToUInt8Filter(ObservationFilter):
+class ObservationToUInt8Filter(VectorizedFilter):
     """Scales the range of the observation to the whole numbers from 0 to 255. Bytes need a quarter of the memory of
     floats.
 
@@ -20,8 +20,6 @@ class ObservationToUInt8Filter(ObservationFilter):
     :param input_low: the value that becomes 0
     :param input_high: the value that becomes 255
     """
-
-    episode_attributes = ()
 
     def __init__(self, input_low: float, input_high: float):
         super().__init__()
@@ -49,9 +47,6 @@ class ObservationToUInt8Filter(ObservationFilter):
         scaled /= self.input_high - self.input_low
         scaled *= 255
         return np.minimum(np.maximum(scaled, 0), 255).astype(np.uint8)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         zeros = np.zeros_like(input_observation_space.low, dtype=np.uint8)
