@@ -9,14 +9,13 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
 from rl_coach.architectures.jax_components import loop_random
 from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.jax_components.learner import JaxLearner
-from rl_coach.architectures.learner import Learner, OutputNames
+from rl_coach.architectures.learner import OutputNames
 from rl_coach.filters.pure import PureFilters
 from rl_coach.space_values import observation_name
 from rl_coach.utils import CoachError
@@ -134,7 +133,7 @@ class JaxCompiledLoop:
         # this computes only shapes and no step
         played = jax.eval_shape(
             lambda carry: self._played(
-                self._learner.views(unpacked(self._learner, self.variables)), carry, level, self._keys(carry, 1), 0
+                self._learner.views(self._learner.unpacked(self.variables)), carry, level, self._keys(carry, 1), 0
             )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
@@ -215,7 +214,7 @@ class JaxCompiledLoop:
     @property
     def variables(self) -> dict[str, list]:
         """The arrays of each network, by the network's name."""
-        return variables_of(self._learner)
+        return self._learner.variables
 
     @property
     def output_names(self) -> OutputNames:
@@ -229,7 +228,7 @@ class JaxCompiledLoop:
         record
         """
         with inside_loop():
-            state, networks = unpacked(self._learner, variables), self._learner.networks
+            state = self._learner.unpacked(variables)
             # one more key: a training phase after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
@@ -238,7 +237,7 @@ class JaxCompiledLoop:
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
             carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
-            variables = {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}
+            variables = self._learner.packed(state)
             if self.num_devices > 1:  # the shardings that the next call expects
                 carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
                 variables = jax.lax.with_sharding_constraint(variables, self._mesh.everywhere)
@@ -389,18 +388,6 @@ class JaxCompiledLoop:
 
     def _keys_of_copies(self, key: Any) -> Any:
         return jax.random.split(key, self._num_copies)
-
-
-def variables_of(learner: Learner) -> dict[str, list]:
-    """The arrays of each network, by the network's name."""
-    return {name: network.variables for name, network in learner.networks.items()}
-
-
-def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
-    """The groups of arrays (weights, optimizer slots and so on) of each network.
-
-    :param variables: the networks' arrays by name, not divided into groups"""
-    return {name: one.layout.unpack(ops, variables[name]) for name, one in learner.networks.items()}
 
 
 def states_of(
