@@ -8,7 +8,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET, IR_VERSION = 18, 8  # from 18 on, reductions take their axes as an input, and Split has num_outputs
+from rl_coach.architectures.onnx_model import broadcast_shape
+from rl_coach.architectures.onnx_predictor import OPSET
+
+IR_VERSION = 8
 BATCH = "batch"
 Shape = tuple[Any, ...]
 
@@ -127,7 +130,7 @@ class OnnxOps:
 
         :param kind: the ONNX operator"""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
-        return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
+        return self._node(kind, [x, y], broadcast_shape([x.shape, y.shape]))
 
     def maximum(self, x: Any, y: Any) -> OnnxTensor:
         return self.elementwise("Max", x, y)
@@ -265,9 +268,3 @@ class OnnxOps:
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(array, name))
         return name
-
-
-def _broadcast(x: Shape, y: Shape) -> Shape:
-    rank = max(len(x), len(y))
-    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y)
-    return tuple(b if a == 1 else a for a, b in pairs)

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 from onnx import TensorProto, helper
 
+from rl_coach.architectures.acting_function import ActingFunction
 from rl_coach.architectures.jax_components.onnx_graph import OnnxGraph, Value
-from rl_coach.architectures.keras_components.acting import ActingFunction
 from rl_coach.architectures.network_function import NetworkFunction
-from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
+from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
@@ -36,7 +36,6 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     model = graph.model(
         [_info(name, shape) for name, shape in (weights | inputs).items()],
         [(_info(name, ("batch", *acting.output_shapes[name])), v) for name, v in zip(acting.output_shapes, outputs)],
-        OPSET,
     )
     return acting.exported(model)
 

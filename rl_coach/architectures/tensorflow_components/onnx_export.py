@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from rl_coach.architectures.keras_components.acting import ActingFunction
+from rl_coach.architectures.acting_function import ActingFunction
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
