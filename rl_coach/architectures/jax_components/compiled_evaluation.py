@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rl_coach.architectures.compiled_loop import CompiledActing, Evaluated
-from rl_coach.architectures.jax_components.compiled_loop import Carry, states_of
+from rl_coach.architectures.jax_components.compiled_loop import Carry, in_dtype_of, states_of
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
@@ -94,9 +94,5 @@ class JaxCompiledEvaluation:
             "shaped_reward": carry["shaped_reward"] + self._input_filters.rewards(reward[None])[0],
             "terminated": outcome.terminated, "truncated": outcome.truncated,
         }  # fmt: skip
-        return {**carry, **jax.tree.map(_in_dtype_of, {name: carry[name] for name in new}, new)}
-
-
-def _in_dtype_of(old: Any, new: Any) -> Any:
-    # a loop of XLA must return each array in the dtype that it got
-    return new if jnp.issubdtype(old.dtype, jax.dtypes.prng_key) else jnp.asarray(new, old.dtype)
+        # a loop of XLA must return each array in the dtype that it got
+        return {**carry, **jax.tree.map(in_dtype_of, {name: carry[name] for name in new}, new)}

@@ -362,7 +362,7 @@ class JaxCompiledLoop:
         old = {name: carry[name] for name in _OF_COPIES}
 
         def with_fresh() -> Carry:
-            return jax.tree.map(partial(_where, step.ended), self._episodes_of(keys.begin[i]), old)
+            return jax.tree.map(partial(rows_where, step.ended), self._episodes_of(keys.begin[i]), old)
 
         chosen = jax.lax.cond(jnp.any(step.ended), with_fresh, lambda: old)  # most steps end no episode
         return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
@@ -412,25 +412,31 @@ def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
     return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
 
 
-def _where(condition: Any, one: Any, other: Any) -> Any:
+def rows_where(condition: Any, one: Any, other: Any) -> Any:
     """The rows of ``one`` where ``condition`` is True, else of ``other``. All arrays have N rows. The dtype is that of
     ``other``.
     """
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
-    if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
-        # an array cannot be converted to the dtype of keys
-        return jnp.where(shaped, one, other)
-    return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
+    return jnp.where(shaped, in_dtype_of(other, one), other)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def in_dtype_of(old: Any, new: Any) -> Any:
+    """``new`` in the dtype of ``old``. Random keys are returned unchanged."""
+    return new if _is_key(old) else jnp.asarray(new, old.dtype)
 
 
 def data_of(leaf: Any) -> Any:
     """The numbers of an array or of a random key."""
-    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def with_data(old: Any, new: np.ndarray) -> Any:
     """The numbers ``new`` as an array or as random keys, like ``old``."""
-    if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
+    if _is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old))
     return jnp.asarray(new, old.dtype)
