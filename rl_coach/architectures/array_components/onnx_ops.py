@@ -16,6 +16,13 @@ BATCH = "batch"
 Shape = tuple[Any, ...]
 
 
+def _with_other(kind: str) -> Callable[[OnnxTensor, Any], OnnxTensor]:
+    """Make an operator that adds a node with two inputs.
+
+    :param kind: the ONNX operator"""
+    return lambda x, other: x.graph.elementwise(kind, x, other)
+
+
 class OnnxTensor:
     """A float tensor of the graph.
 
@@ -32,24 +39,11 @@ class OnnxTensor:
     def __getitem__(self, parts: int | tuple[slice, ...]) -> OnnxTensor:
         return self.graph.row(self, parts) if isinstance(parts, int) else self.graph.part(self, parts)
 
-    def __add__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Add", self, other)
-
-    def __sub__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Sub", self, other)
-
     def __rsub__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Sub", other, self)
 
-    def __mul__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Mul", self, other)
-
-    def __truediv__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Div", self, other)
-
-    def __ge__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("GreaterOrEqual", self, other)
-
+    __add__, __sub__, __mul__, __truediv__ = map(_with_other, ("Add", "Sub", "Mul", "Div"))
+    __ge__ = _with_other("GreaterOrEqual")
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -60,6 +54,22 @@ def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], O
     return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
 
 
+def _of_axes(kind: str) -> Callable[..., OnnxTensor]:
+    """Make a method that reduces one axis or several axes.
+
+    :param kind: the ONNX operator"""
+
+    def reduced(ops: OnnxOps, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
+        # the last axis first, because a removed axis changes the numbers of the axes behind it
+        for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
+            shape = tuple(1 if i == each % len(x.shape) else size for i, size in enumerate(x.shape))
+            x = ops._node(kind, [x, ops._integers([each])], shape)
+            x = x if keepdims else ops.squeeze(x, each)
+        return x
+
+    return reduced
+
+
 class OnnxOps:
     """Records one graph. Methods with names from ``keras.ops`` have the same meaning as there."""
 
@@ -67,6 +77,7 @@ class OnnxOps:
     abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
     sign = _of_shape("Sign")
     softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
+    mean, sum, min, max = map(_of_axes, ("ReduceMean", "ReduceSum", "ReduceMin", "ReduceMax"))
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -207,26 +218,6 @@ class OnnxOps:
     def row(self, x: OnnxTensor, index: int) -> OnnxTensor:
         """x[index]. The result has no first dimension."""
         return self.squeeze(self._node("Gather", [x, self._integers([index])], (1, *x.shape[1:]), axis=0), 0)
-
-    def mean(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceMean", x, axis, keepdims)
-
-    def sum(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceSum", x, axis, keepdims)
-
-    def min(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceMin", x, axis, keepdims)
-
-    def max(self, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
-        # the last axis first, because a removed axis changes the numbers of the axes behind it
-        for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
-            x = self._reduced("ReduceMax", x, each, keepdims)
-        return x
-
-    def _reduced(self, kind: str, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
-        shape = tuple(1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape))
-        reduced = self._node(kind, [x, self._integers([axis])], shape)
-        return reduced if keepdims else self.squeeze(reduced, axis)
 
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
         # the shape is read at run time, because the number of rows is not known before
