@@ -15,7 +15,6 @@ from rl_coach.architectures.jax_components import loop_random
 from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.jax_components.learner import JaxLearner
-from rl_coach.architectures.learner import OutputNames
 from rl_coach.filters.pure import PureFilters
 from rl_coach.space_values import observation_name
 from rl_coach.utils import CoachError
@@ -92,7 +91,7 @@ class JaxCompiledLoop:
         discount: float, num_copies: int, most_steps: int, most_phases: int,
     ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
-        self._agent, self._learner, self._discount = agent, learner, discount
+        self._agent, self.learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters
         self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
         self._mesh = _mesh_for(num_copies, learner.mesh)
@@ -123,17 +122,17 @@ class JaxCompiledLoop:
         :param updates: number of updates of the networks so far, by name; None uses the numbers of this loop's learner
         """
         for name, number in (updates or {}).items():
-            self._learner.networks[name].updates = number
+            self.learner.networks[name].updates = number
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
-            for network in self._learner.networks.values():
+            for network in self.learner.networks.values():
                 # each device needs the networks to act in its part of the copies
                 network.variables = jax.device_put(network.variables, self._mesh.everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         # this computes only shapes and no step
         played = jax.eval_shape(
             lambda carry: self._played(
-                self._learner.views(self._learner.unpacked(self.variables)), carry, level, self._keys(carry, 1), 0
+                self.learner.views(self.learner.unpacked(self.learner.variables)), carry, level, self._keys(carry, 1), 0
             )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
@@ -153,8 +152,8 @@ class JaxCompiledLoop:
         :param carry: the carry before the call; its memory is reused, so the caller must not use it afterwards
         :return: the carry after the call, and an object for ``read``
         """
-        variables, carry, played = self._compiled(self.variables, carry, plan)
-        for name, network in self._learner.networks.items():
+        variables, carry, played = self._compiled(self.learner.variables, carry, plan)
+        for name, network in self.learner.networks.items():
             network.finish()
             network.variables = variables[name]  # the old arrays were donated and have no values any more
             # a new version, so that the next prediction reads the new arrays
@@ -211,16 +210,6 @@ class JaxCompiledLoop:
         of_copies = {name: jax.tree.map(partial(divided, axis=0), carry[name]) for name in _OF_COPIES}
         return {**whole, **of_copies, "memory": jax.tree.map(partial(divided, axis=1), carry["memory"])}
 
-    @property
-    def variables(self) -> dict[str, list]:
-        """The arrays of each network, by the network's name."""
-        return self._learner.variables
-
-    @property
-    def output_names(self) -> OutputNames:
-        """The names of the learner's outputs; see ``Learner.output_names``."""
-        return self._learner.output_names
-
     # the functions below are compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
@@ -228,7 +217,7 @@ class JaxCompiledLoop:
         record
         """
         with inside_loop():
-            state = self._learner.unpacked(variables)
+            state = self.learner.unpacked(variables)
             # one more key: a training phase after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
@@ -237,7 +226,7 @@ class JaxCompiledLoop:
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
             carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
-            variables = self._learner.packed(state)
+            variables = self.learner.packed(state)
             if self.num_devices > 1:  # the shardings that the next call expects
                 carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
                 variables = jax.lax.with_sharding_constraint(variables, self._mesh.everywhere)
@@ -263,7 +252,8 @@ class JaxCompiledLoop:
         act, play, begin, learn = jax.vmap(lambda number: jax.random.split(jax.random.fold_in(seed, number), 4))(
             numbers
         ).T
-        return _Keys(act, jax.vmap(self._keys_of_copies)(play), jax.vmap(self._keys_of_copies)(begin), learn)
+        of_copies = jax.vmap(partial(jax.random.split, num=self._num_copies))
+        return _Keys(act, of_copies(play), of_copies(begin), learn)
 
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Empty arrays for the record of a call."""
@@ -294,7 +284,7 @@ class JaxCompiledLoop:
         def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
             carry, played = carried
             number = first + i
-            step, after, sources = self._played(self._learner.views(state), carry, plan.levels[number], keys, number)
+            step, after, sources = self._played(self.learner.views(state), carry, plan.levels[number], keys, number)
             carry = {**after, "memory": self._agent.remember(carry["memory"], step)}
             played = played._replace(sources=played.sources.at[number].set(sources))
             return self._with_next_episodes(carry, step, played, keys, number)
@@ -385,9 +375,6 @@ class JaxCompiledLoop:
 
     def _read(self, observations: Any) -> dict[str, Any]:
         return states_of(observations, self._shapes, self._num_copies, self._input_filters)
-
-    def _keys_of_copies(self, key: Any) -> Any:
-        return jax.random.split(key, self._num_copies)
 
 
 def states_of(

@@ -71,7 +71,7 @@ class JaxCompiledSeeds:
             donate_argnums=0,
             out_shardings=self._rows,
         )
-        self._variables = self._repeated(self._loop.variables)
+        self._variables = self._repeated(self._loop.learner.variables)
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
@@ -113,7 +113,7 @@ class JaxCompiledSeeds:
 
     def output_names(self, row: int) -> OutputNames:
         """The names of the outputs of an update. They are the same for all seeds."""
-        return self._loop.output_names
+        return self._loop.learner.output_names
 
     def leaves(self, row: int) -> list[np.ndarray]:
         """The arrays of a seed's carry (the state of its loop), for a checkpoint."""
