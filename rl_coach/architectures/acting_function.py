@@ -12,7 +12,8 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 class ActingFunction:
-    """Computes the public outputs and the new recurrent state from float weights, float buffers and observations.
+    """Computes the public outputs and the new recurrent state from float weights, float buffers and observations. The
+    exported graph names the weights ``weight_<i>`` and the buffers ``buffer_<i>``.
 
     :param network: the network
     :param compute: a function of weights, buffers and observations that returns the outputs of each head, by name, and

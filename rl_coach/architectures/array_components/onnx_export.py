@@ -13,11 +13,7 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
-
-    The graph has opset 18 and a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers
-    ``buffer_<i>``, and the observations by name.
-    """
+    """Export a network to an ONNX graph with the inputs and outputs of ``ActingFunction``, for batches of any size."""
     if not isinstance(network, ArrayNetwork):
         raise TypeError(f"{network!r} is not a network of array operations")
     ops = OnnxOps()
