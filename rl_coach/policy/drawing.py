@@ -69,6 +69,8 @@ def sample_actions(
     """
     if np.ndim(probabilities) == 3:
         return of_each_part(lambda rows, masks: sample_actions(rows, rng, masks), probabilities, action_masks)
+    if len(probabilities) == 1:  # for one row, this is several times as fast
+        return np.array([sample_action(probabilities[0], rng, None if action_masks is None else action_masks[0])[0]])
     weights: np.ndarray = np.asarray(probabilities, np.float64)
     if action_masks is not None:
         weights = allowed_weights(weights, action_masks > 0)
