@@ -26,6 +26,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from rl_coach.architectures.compilation_cache import compilation_cache
 from rl_coach.base_parameters import Frameworks
 from rl_coach.logger import screen
+from rl_coach.utilities import files
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
@@ -87,15 +88,11 @@ def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
     """Copy the package to the directory of stored steps. If the directory cannot be written, later runs compile
     again.
     """
-    # first under another name, because another run must not load an unfinished file
-    unfinished = package.with_suffix(f".{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):
         package.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made, unfinished)
-        unfinished.replace(package)
-    except OSError:
-        if unfinished.exists():  # for example if the disk is full
-            unfinished.unlink()
+        # replaced as a whole, because another run must not load an unfinished file
+        with files.replaced(package, synced=False) as file:
+            file.write(made.read_bytes())
 
 
 @functools.cache
