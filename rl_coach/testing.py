@@ -6,7 +6,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.architectures.standalone import PARTS_OF_NETWORKS, BuiltNetwork
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import Frameworks, NetworkParameters, running_framework

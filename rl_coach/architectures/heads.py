@@ -74,6 +74,23 @@ class Head:
         centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         return squashed * radius + centre
 
+    def _noise_of_state(self, layers: Layers, features: Any) -> tuple[Any, dict[str, Any]]:
+        """Generalised state-dependent exploration: the noise is z(s) E with a random matrix E, and the standard
+        deviation of each element of E is trained (Raffin et al. 2022, equation 6).
+
+        :param features: [B, F], z
+        :return: the variance [B, A] of the noise, and the outputs that the exploration policy needs to draw noise:
+            ``features`` [B, F], and ``noise_scales`` [B, F * A], the same in each row
+        """
+        ops, shape = layers.ops, (features.shape[-1], self.num_actions)
+        initial = Constant(self.parameters.initial_log_scale)
+        scales = layers.trained_row(features, shape[0] * shape[1], initial, ops.exp)
+        # the standard deviation must not train the features, which belong to the mean
+        features = ops.stop_gradient(features)
+        variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
+        # features of 0 give a variance of 0; there, the logarithm and the slope of the square root are infinite
+        return variance + 1e-6, {"features": features, "noise_scales": scales}
+
     def require_streams(self, network: str) -> None:
         """Check that the head supports a middleware with several streams.
 
@@ -290,32 +307,12 @@ class DDPGActor(Head):
         return {**outputs, "features": features} if self.parameters.state_dependent_noise else outputs
 
 
-def noise_of_state(
-    layers: Layers, features: Any, num_actions: int, initial_log_scale: float
-) -> tuple[Any, dict[str, Any]]:
-    """Generalised state-dependent exploration: the noise is z(s) E with a random matrix E, and the standard deviation
-    of each element of E is trained (Raffin et al. 2022, equation 6).
-
-    :param features: [B, F], z
-    :param initial_log_scale: initial logarithm of the standard deviations of E's elements
-    :return: the variance [B, A] of the noise, and the outputs that the exploration policy needs to draw noise:
-        ``features`` [B, F], and ``noise_scales`` [B, F * A], the same in each row
-    """
-    ops, shape = layers.ops, (features.shape[-1], num_actions)
-    scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
-    # the standard deviation must not train the features, which belong to the mean
-    features = ops.stop_gradient(features)
-    variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
-    # features of 0 give a variance of 0; there, the logarithm and the slope of the square root are infinite
-    return variance + 1e-6, {"features": features, "noise_scales": scales}
-
-
 class PolicyHead(Head):
     """A policy. Discrete: ``probabilities``, ``log_probabilities`` and ``logits`` [B, A], or [B, K, M] for actions of K
     parts with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A]; if the action space is
     bounded, the mean is squashed into it.
 
-    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and more outputs.
+    With ``state_dependent_noise``, ``_noise_of_state`` gives the standard deviation and more outputs.
     """
 
     public = ("probabilities", "mean", "standard_deviation", "features", "noise_scales")
@@ -329,8 +326,7 @@ class PolicyHead(Head):
             }  # fmt: skip
         mean = self._mean(layers, features)
         if self.parameters.state_dependent_noise:
-            first = self.parameters.initial_log_scale
-            variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)
+            variance, drawn_with = self._noise_of_state(layers, features)
             return {"mean": mean, "standard_deviation": layers.ops.sqrt(variance), **drawn_with}
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
@@ -442,7 +438,7 @@ class SACPolicyHead(Head):
     """``mean`` and ``log_deviation`` [B, A]: mean and log standard deviation of the Gaussian before squashing (Haarnoja
     et al. 2018, appendix C).
 
-    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and more outputs.
+    With ``state_dependent_noise``, ``_noise_of_state`` gives the standard deviation and more outputs.
     """
 
     public = ("mean", "log_deviation", "features", "noise_scales")
@@ -454,8 +450,7 @@ class SACPolicyHead(Head):
         # the tanh of a very large mean is 1 for any noise of gSDE, so the agent would not explore
         mean = mean if limit is None else layers.ops.clip(mean, -limit, limit)
         if self.parameters.state_dependent_noise:
-            first = self.parameters.initial_log_scale
-            variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)
+            variance, drawn_with = self._noise_of_state(layers, features)
             return {"mean": mean, "log_deviation": 0.5 * layers.ops.log(variance), **drawn_with}
         log_deviation = layers.dense(features, self.num_actions)
         return {"mean": mean, "log_deviation": layers.ops.clip(log_deviation, *self.LOG_DEVIATION_LIMITS)}

@@ -14,10 +14,10 @@ _TINY = 1e-8  # above 0, so that a hidden layer of zeros still has a direction
 _SMALLEST_SQUARE = 1e-24
 
 
-def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
-    """``x`` divided by its Euclidean norm over an axis; zeros stay zeros."""
+def on_sphere(ops: Any, x: Any) -> Any:
+    """``x`` divided by its Euclidean norm over the last axis; zeros stay zeros."""
     # the bound is on the square, because the slope of the square root is infinite at 0
-    return x / ops.sqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), _SMALLEST_SQUARE))
+    return x / ops.sqrt(ops.maximum(ops.sum(ops.square(x), axis=-1, keepdims=True), _SMALLEST_SQUARE))
 
 
 def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:

@@ -202,7 +202,14 @@ class LearningResult:
 
     def part(self, network: str, signal_names: Sequence[str]) -> LearningResult:
         """The part of this result with the loss and gradient norm of one network and some of the rule's signals."""
-        return LearningResult(lambda: (_part(self.wait(), network, signal_names), ""), list(signal_names))
+
+        def read() -> tuple[_Numbers, str]:
+            numbers = self.wait()
+            losses, norms = {network: numbers.losses[network]}, {network: numbers.gradient_norms[network]}
+            signals = {name: numbers.signals[name] for name in signal_names}
+            return replace(numbers, losses=losses, gradient_norms=norms, signals=signals), ""
+
+        return LearningResult(read, list(signal_names))
 
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
@@ -243,15 +250,6 @@ class LearningResult:
     def values(self) -> dict[str, np.ndarray]:
         """The update rule's values, [K, n, ...] by name."""
         return self.wait().values
-
-
-def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numbers:
-    return replace(
-        numbers,
-        losses={network: numbers.losses[network]},
-        gradient_norms={network: numbers.gradient_norms[network]},
-        signals={name: numbers.signals[name] for name in signal_names},
-    )
 
 
 def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
@@ -339,7 +337,6 @@ class Learner:
         self.num_compilations = 0
         self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
-        self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
         # the names are stored here, because frameworks sort the keys of dicts in traced outputs
         self._output_names: dict[Stages, OutputNames] = {}
 
@@ -375,31 +372,15 @@ class Learner:
         stages = self.step.stages if stages is None else stages
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
-        layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        # the trace depends on all these values: if one of them changes, another step is compiled
-        key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
-        key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length, stages)
-        is_new = key not in self._compiled
-        if is_new:
-            num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
-            packing = Packing(columns, num_scalars, num_updates)
-            self.num_compilations += 1
-            batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
-            made_for = StepLayout(
-                stages, target_rates, tuple(scalars), tuple(learning), tuple(moving), sequence_length,
-                packing=packing, batch_size=batch_size, is_indexed=indices is not None,
-            )  # fmt: skip
-            self._compiled[key] = packing, self._compile(made_for, self.all_updates)
-        packing, compiled = self._compiled[key]
-        # one vector, because each argument of a compiled call costs as much as a small update
-        vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
+        settings = stages, tuple(target_rates.items()), tuple(scalars), tuple(learning), tuple(moving), sequence_length
+        rows = self._scalars(scalars, learning, moving, num_updates, training_step)
+        call = self._step(self.all_updates, settings, columns, rows, count, indices)
         for network in self.networks.values():
             network.finish()  # raises if an earlier update has failed, so that no update follows it
             if network.keeps_for_acting:
                 # copied before the call, because the call overwrites the arrays
                 network.keep({group: network.arrays(group) for group in ACTING_GROUPS})
-        with _first_call() if is_new else contextlib.nullcontext():
-            (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
+        (outputs,) = call()
         result = self.result_of(stages, outputs, count, learning, columns)
         for network in self.networks.values():
             network.is_changed_by(result.wait)
@@ -442,33 +423,48 @@ class Learner:
         :raises TrainingError: if a loss is not finite
         """
         scalars, stages = scalars or {}, self.step.stages[stage : stage + 1]
-        layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        key = (layout, tuple(scalars), sequence_length, stage)
-        is_new = key not in self._compiled_gradients
-        if is_new:
-            # no optimizer runs here, but ``_batch`` expects the rule's scalars after the scalars of the optimizers
-            packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
-            self.num_compilations += 1
-            made_for = StepLayout(
-                stages, {}, tuple(scalars), sequence_length=sequence_length,
-                packing=packing, batch_size=packing.rows, is_indexed=False, changes_weights=False,
-            )  # fmt: skip
-            self._compiled_gradients[key] = packing, self._compile(made_for, self.gradients_of_call)
-        packing, compiled = self._compiled_gradients[key]
-        vector = packing.pack(columns, self._scalars(scalars, {}, {}, 1, None), 1)
-        with _first_call() if is_new else contextlib.nullcontext():
-            *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
+        # no optimizer runs here, but ``_batch`` expects the rule's scalars after the scalars of the optimizers
+        rows = self._scalars(scalars, {}, {}, 1, None)
+        settings = stages, (), tuple(scalars), (), (), sequence_length
+        *found, outputs = self._step(self.gradients_of_call, settings, columns, rows)()
         names = self._output_names[stages]
         # only for the message: SharedNetworks counts the update later, when it applies the gradients
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
-        result = LearningResult(
-            partial(self._read, names, outputs, 1, updates, {}),
-            names.signals,
-            self.explain and partial(self.explain, columns),
-        )
+        read = partial(self._read, names, outputs, 1, updates, {})
+        result = LearningResult(read, names.signals, self.explain and partial(self.explain, columns))
         # the caller applies these gradients next, so a loss that is not finite must raise here
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
+
+    def _step(
+        self, compute: Callable[..., tuple[Variables, list]], settings: tuple, columns: dict[str, np.ndarray],
+        scalars: np.ndarray, count: int = 1, indices: np.ndarray | None = None,
+    ) -> Callable[[], list[Any]]:  # fmt: skip
+        """The call of a compiled step. The step is compiled if there is none for these settings and shapes.
+
+        :param compute: ``all_updates``, or ``gradients_of_call``, which does not change the weights
+        :param settings: the fields of ``UpdateLayout``, with a tuple of pairs for ``target_rates``
+        :param scalars: [K, S], the scalars of each update
+        """
+        # the trace depends on all these values: if one of them changes, another step is compiled
+        key: tuple = (compute.__name__, settings, len(scalars), None if indices is None else indices.shape)
+        key += tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
+        is_new = key not in self._compiled
+        if is_new:
+            stages, target_rates, *others = settings
+            packing = Packing(columns, scalars.shape[1], len(scalars))
+            layout = StepLayout(
+                stages, dict(target_rates), *others, packing=packing,
+                batch_size=packing.rows // len(scalars) if indices is None else indices.shape[1],
+                is_indexed=indices is not None, changes_weights=compute == self.all_updates,
+            )  # fmt: skip
+            self.num_compilations += 1
+            self._compiled[key] = packing, self._compile(layout, compute)
+        packing, compiled = self._compiled[key]
+        # one vector, because each argument of a compiled call costs as much as a small update
+        vector = packing.pack(columns, scalars, count)
+        call = partial(compiled, vector, [columns[name] for name in packing.large], indices)
+        return _first_call()(call) if is_new else call
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         """Compile a step: a function of (packed vector, large columns, indices) that replaces the networks' variables
@@ -519,16 +515,15 @@ class Learner:
         :return: the new values of the variables, and a list with one array [K, outputs]
         """
         packing, ops = layout.packing, self.ops
-        state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
-        rows = packing.unpack_rows(ops, vector)
-        scalars = packing.unpack_scalars(ops, vector)
+        rows, scalars = packing.unpack_rows(ops, vector), packing.unpack_scalars(ops, vector)
         large_columns = dict(zip(packing.large, large))
 
-        state, outputs = self.updates_within(
-            layout, state, lambda k: self._columns(layout, rows, large_columns, k, indices), scalars,
-            ops.cast(vector[-1], "int32"),
-        )  # fmt: skip
-        return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, [outputs]
+        def columns(k: Any) -> dict[str, Any]:
+            return self._columns(layout, rows, large_columns, k, indices)
+
+        count = ops.cast(vector[-1], "int32")
+        state, outputs = self.updates_within(layout, self.unpacked(variables), columns, scalars, count)
+        return self.packed(state), [outputs]
 
     def updates_within(
         self, layout: UpdateLayout, state: dict, columns: Callable[[Any], dict[str, Any]], scalars: Any, count: Any
@@ -560,6 +555,19 @@ class Learner:
     def output_names(self, names: OutputNames) -> None:
         """Set the names that another process found when it traced the update."""
         self._output_names[self.step.stages] = names
+
+    @property
+    def variables(self) -> Variables:
+        """The variables of each network, by the network's name."""
+        return {name: network.variables for name, network in self.networks.items()}
+
+    def unpacked(self, variables: Variables) -> dict[str, Any]:
+        """The groups of arrays (weights, optimizer slots and so on) of each network. :param variables: their values"""
+        return {name: network.layout.unpack(self.ops, variables[name]) for name, network in self.networks.items()}
+
+    def packed(self, state: dict) -> Variables:
+        """The values of each network's variables. :param state: each network's groups of arrays"""
+        return {name: network.layout.pack(self.ops, state[name]) for name, network in self.networks.items()}
 
     def views(self, state: dict) -> dict[str, NetworkView]:
         """The networks as arguments of update rules. :param state: each network's groups of arrays"""
@@ -615,16 +623,14 @@ class Learner:
         :return: the variables with changed buffers, and a list: one vector of gradients for each network that learns
             (in the order of the losses), then the outputs [1, outputs]
         """
-        packing, ops = layout.packing, self.ops
-        state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
+        packing, ops, state = layout.packing, self.ops, self.unpacked(variables)
         rows, scalars = packing.unpack_rows(ops, vector), packing.unpack_scalars(ops, vector)
         columns = self._columns(layout, rows, dict(zip(packing.large, large)), 0, None)
         found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
         names = self._output_names[layout.stages].losses
         flat = [ops.concatenate([ops.reshape(gradient, (-1,)) for gradient in found[name]]) for name in names]
         after = {name: {**groups, "buffers": buffers[name]} for name, groups in state.items()}
-        packed = {name: network.layout.pack(ops, after[name]) for name, network in self.networks.items()}
-        return packed, [*flat, outputs]
+        return self.packed(after), [*flat, outputs]
 
     def _one_gradient(
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any

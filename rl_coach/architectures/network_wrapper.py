@@ -10,7 +10,7 @@ import numpy as np
 
 from rl_coach.architectures.architecture import Architecture, refuse
 from rl_coach.architectures.blueprint import NetworkBlueprint
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.architectures.network_inputs import embed_what_is_there
 from rl_coach.architectures.network_structure import EMBEDDING
 from rl_coach.architectures.onnx_predictor import ExportedNetwork

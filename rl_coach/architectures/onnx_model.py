@@ -96,6 +96,13 @@ def keep_outputs(graph: Any, outputs: Sequence[str]) -> None:
     _replace(graph.value_info, [])
 
 
+def broadcast_shape(shapes: Sequence[tuple]) -> tuple:
+    """The shape of the result of an elementwise operation, by NumPy's rules. Dimensions may be symbols."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(next((n for n in sizes if not (isinstance(n, int) and n == 1)), 1) for sizes in zip(*padded))
+
+
 def _names_read(node: Any) -> Iterator[str]:
     """The names that a node reads. This includes names read by graphs within the node, for example the body of a
     loop.

@@ -13,7 +13,7 @@ from typing import Any, Sequence
 import numpy as np
 import onnxruntime
 
-OPSET = 18
+OPSET = 18  # from 18 on, reductions take their axes as an input, and Split has num_outputs
 # each batch size has its own arrays, so their number needs a limit
 MAX_BOUND_BATCH_SIZES = 8
 

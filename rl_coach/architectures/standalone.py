@@ -7,7 +7,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.architectures.head_parameters import HeadParameters
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.layers import Layer, Layers

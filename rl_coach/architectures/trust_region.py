@@ -19,20 +19,17 @@ def dot(ops: Any, one: list, other: list) -> Any:
     return sum(ops.sum(a * b) for a, b in zip(one, other))
 
 
-def conjugate_gradients(
-    ops: Any, product: Callable[[list], list], gradient: list, iterations: int, smallest: float = SMALLEST_RESIDUAL
-) -> list:
+def conjugate_gradients(ops: Any, product: Callable[[list], list], gradient: list, iterations: int) -> list:
     """An approximate solution x of F x = g, by the method of Hestenes and Stiefel (1952).
 
     :param product: computes F v for lists of arrays v; F is symmetric and positive definite
     :param gradient: g
     :param iterations: the largest number of products; with as many as g has elements, the solution is exact except for
-        rounding
-    :param smallest: the iteration stops at this squared norm of g - F x
+        rounding. They stop earlier if g - F x is nearly 0
     """
 
     def is_left(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> Any:
-        return ops.logical_and(number < iterations, square > smallest)
+        return ops.logical_and(number < iterations, square > SMALLEST_RESIDUAL)
 
     def improve(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> tuple:
         image = product(conjugate)

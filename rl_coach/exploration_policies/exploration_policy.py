@@ -280,7 +280,7 @@ def best_action(
 
     :param values: [A]
     :param action_mask: [A] of 0 and 1, None allows all
-    :raises ValueError: if no action is allowed
+    :raises CoachError: if no action is allowed
     """
     probabilities = np.zeros(values.size)
     allowed = None if action_mask is None else allowed_actions(action_mask)
@@ -300,7 +300,7 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: if a row allows no action
+    :raises CoachError: if a row allows no action
     """
     if values.ndim == 3:
         return of_each_part(lambda rows, masks: best_actions(rows, rng, masks), values, action_masks)
@@ -316,7 +316,7 @@ def best_and_tied(values: np.ndarray, action_masks: np.ndarray | None = None) ->
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises ValueError: if a row allows no action
+    :raises CoachError: if a row allows no action
     """
     if action_masks is not None:
         allowed = action_masks > 0

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.played import Loop, positive
-from rl_coach.utilities.callables import takes
+from rl_coach.utilities.user_code import takes
 from rl_coach.utils import CoachError
 
 

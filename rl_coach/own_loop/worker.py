@@ -11,8 +11,8 @@ import numpy as np
 from rl_coach.own_loop.played import Episode, Loop, gymnasium_environment, positive
 from rl_coach.own_loop.spec_agent import SpecAgent
 from rl_coach.own_loop.spec_parts import left_out
-from rl_coach.utilities.callables import takes
 from rl_coach.utilities.spec_fields import Fields
+from rl_coach.utilities.user_code import takes
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")

@@ -11,8 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from rl_coach.policy.drawing import of_each_part, sample_action
-from rl_coach.utils import CoachError
+from rl_coach.policy.drawing import of_each_part, require_allowed, sample_actions
 
 Outputs = list[np.ndarray]
 """The outputs of a network, each [B, ...]."""
@@ -52,17 +51,14 @@ class GreedyChoice(ActionChoice):
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
-        in_parts = values.ndim == 3
-        best = of_each_part(best_actions, values, masks) if in_parts else best_actions(values, masks)
+        best = best_actions(values, masks)
         if deterministic or self.epsilon <= 0:
             return best
         rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
-        if rows.size and in_parts:
+        if rows.size:
             # a part with fewer than M choices has probabilities of 0 there, or masks that forbid these choices
-            possible = np.ones(values[rows].shape) if masks is not None else (values[rows] > 0).astype(np.float64)
-            best[rows] = of_each_part(lambda one, mask: sampled_actions(one, mask, rng), possible, _rows(masks, rows))
-        elif rows.size:
-            best[rows] = sampled_actions(np.ones((rows.size, values.shape[1])), _rows(masks, rows), rng)
+            is_possible = values[rows] > 0 if values.ndim == 3 and masks is None else np.ones(values[rows].shape)
+            best[rows] = sample_actions(is_possible, rng, None if masks is None else masks[rows])
         return best
 
 
@@ -98,7 +94,7 @@ class SoftmaxChoice(ActionChoice):
             return best_actions(values, masks)
         allowed = values if masks is None else np.where(masks > 0, values, -np.inf)
         exponents = (allowed - allowed.max(axis=1, keepdims=True)) / max(self.temperature, 1e-30)
-        return sampled_actions(np.exp(exponents.astype(np.float64)), masks, rng)
+        return sample_actions(np.exp(exponents.astype(np.float64)), rng, masks)
 
 
 @dataclass(frozen=True)
@@ -108,9 +104,7 @@ class CategoricalChoice(ActionChoice):
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (probabilities,) = outputs
-        if probabilities.ndim == 3:
-            return of_each_part(lambda rows, one: self.choose([rows], one, rng, deterministic), probabilities, masks)
-        return best_actions(probabilities, masks) if deterministic else sampled_actions(probabilities, masks, rng)
+        return best_actions(probabilities, masks) if deterministic else sample_actions(probabilities, rng, masks)
 
 
 @dataclass(frozen=True)
@@ -180,16 +174,17 @@ class PolicyDescription:
 def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
     """The allowed action with the highest value in each row; if several values are equal, the first action.
 
-    :param values: [B, A]
-    :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
-    :return: [B] numbers of actions
+    :param values: [B, A], or [B, K, M] if actions have K parts
+    :param masks: 1 for allowed and 0 for forbidden actions, in the shape of ``values``; None allows all actions
+    :return: [B] numbers of actions, or [B, K] if actions have K parts
     :raises CoachError: if a mask allows no action
     """
+    if values.ndim == 3:
+        return of_each_part(best_actions, values, masks)
     if masks is None:
         return values.argmax(axis=1)
     allowed = masks > 0
-    if not allowed.any(axis=1).all():
-        raise CoachError("the action mask allows no action")
+    require_allowed(allowed)
     return np.where(allowed, values, -np.inf).argmax(axis=1)
 
 
@@ -205,22 +200,3 @@ def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
         heads = np.where(np.asarray(masks, dtype=bool)[:, None, :], heads, -np.inf)
     is_best = heads == heads.max(axis=2, keepdims=True)
     return (is_best / is_best.sum(axis=2, keepdims=True)).sum(axis=1)
-
-
-def sampled_actions(weights: np.ndarray, masks: Masks, rng: np.random.Generator) -> np.ndarray:
-    """Draw an allowed action for each row, with probabilities proportional to the row's weights.
-
-    :param weights: [B, A], not negative
-    :param masks: [B, A], 1 for allowed and 0 for forbidden actions; None allows all actions
-    :param rng: the random generator
-    :return: [B] numbers of actions
-    :raises CoachError: if a mask allows no action
-    """
-    try:
-        return np.array([sample_action(row, rng, _rows(masks, i))[0] for i, row in enumerate(weights)])
-    except ValueError as error:
-        raise CoachError(str(error)) from None
-
-
-def _rows(masks: Masks, rows: Any) -> Any:
-    return None if masks is None else masks[rows]

@@ -110,9 +110,9 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
     description = agent.policy_description() if override_beyond_description(agent) is None else None
     if description is None:
         return None
-    architecture = agent.networks[description.network].online_network
-    outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
-    return _document(agent, description, about), architecture.onnx_model(_metadata(agent, about), outputs)
+    network = agent.networks[description.network].online_network
+    document = _document(agent, description, about)
+    return document, network.onnx_model(_metadata(agent, about), list(document["network"]["outputs"]))
 
 
 def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
@@ -122,10 +122,7 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
     :param about: facts about the run, as plain values
     :raises CoachError: if the agent has no ``policy_description``, or a filter or a space cannot be described as data
     """
-    found = _document_and_model(agent, _facts("main_level", agent, about))
-    if found is None:
-        raise _no_policy(agent)
-    return own_policy(*found)
+    return own_policy(*_required(agent, about))
 
 
 def own_policy(document: dict[str, Any], model: bytes) -> Policy:
@@ -150,11 +147,14 @@ def override_beyond_description(agent: Any) -> str | None:
     return next((one for one in found if one is not None), None)
 
 
-def _no_policy(agent: Any) -> CoachError:
-    override = override_beyond_description(agent)
-    undefined = "it does not define how it acts (policy_description)"
-    reason = undefined if override is None else f"a policy would not call {override}"
-    return CoachError(f"agent '{agent.name}' has no policy: {reason}")
+def _required(agent: Any, about: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    found = _document_and_model(agent, _facts("main_level", agent, about))
+    if found is None:
+        override = override_beyond_description(agent)
+        undefined = "it does not define how it acts (policy_description)"
+        reason = undefined if override is None else f"a policy would not call {override}"
+        raise CoachError(f"agent '{agent.name}' has no policy: {reason}")
+    return found
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
@@ -238,11 +238,9 @@ def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib
     :param directory: the path of the new folder
     :raises CoachError: as in ``export``, or if the agent has no ``policy_description``
     """
-    found = policy_of(agent, _facts("main_level", agent, about))
-    if found is None:
-        raise _no_policy(agent)
+    files = policy_files.as_files(*_required(agent, about))
     with tempfile.TemporaryDirectory() as folder:
-        for name, data in found.items():
+        for name, data in files.items():
             pathlib.Path(folder, name).write_bytes(data)
         return export(folder, directory)
 

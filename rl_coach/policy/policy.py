@@ -21,7 +21,6 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
 from rl_coach.checkpoint import find_checkpoint
 from rl_coach.core_types import LAST_ACTION, ActionInfo
 from rl_coach.filters.description import DescriptionReader
-from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
 from rl_coach.space_values import mask_space_of, part_of_observation, read_masks
@@ -266,18 +265,14 @@ class Policy:
 
     def _filtered_by_row(self, columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         while len(self._input_filters) < rows:
-            self._input_filters.append(self._fresh_filter())
+            self._input_filters.append(copy.deepcopy(self._input_filters[0]))
+            self._input_filters[-1].reset()
         chains = self._input_filters[:rows]
         states = [
             chain.filter_trained({name: column[row] for name, column in columns.items()})
             for row, chain in enumerate(chains)
         ]
         return {name: np.stack([np.asarray(state[name]) for state in states]) for name in columns}
-
-    def _fresh_filter(self) -> InputFilter:
-        chain = copy.deepcopy(self._input_filters[0])
-        chain.reset()
-        return chain
 
     def _named(self, observation: Observation) -> dict[str, Any]:
         """The observations that the policy needs, by name."""

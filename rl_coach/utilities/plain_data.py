@@ -22,7 +22,7 @@ import struct
 import zipfile
 import zlib
 from collections import deque
-from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, TypeVar
+from typing import Any, BinaryIO, Iterable, Iterator, Mapping, TypeVar
 
 import numpy as np
 
@@ -407,60 +407,41 @@ class _Restorer:
         number = reference[0]
         if number not in self._objects:
             kind, *parts = self._tree["nodes"][number]
-            _MAKERS.get(kind, _make_object)(self, number, kind, parts)
+            self._make(number, kind, parts)
         return self._objects[number]
 
-    def values(self, references: Iterable[Any]) -> list[Any]:
+    def _values(self, references: Iterable[Any]) -> list[Any]:
         return [self.value(reference) for reference in references]
 
-    def keep(self, number: int, made: Any) -> Any:
-        self._objects[number] = made
-        return made
+    def _make(self, number: int, kind: str, parts: list[Any]) -> None:
+        made: Any
+        if kind in ("array", "scalar"):
+            value = self._tree["arrays"][parts[0]][parts[1]]
+            # a row of a joined array is a view, so each array is copied to its own memory
+            self._objects[number] = np.array(value) if kind == "array" else np.asarray(value)[()]
+        elif kind == "dict":
+            made = self._objects[number] = {}
+            made.update(zip(self._values(parts[::2]), self._values(parts[1::2])))
+        elif kind == "list":
+            made = self._objects[number] = []
+            made.extend(self._values(parts))
+        elif kind == "tuple":
+            self._objects[number] = tuple(self._values(parts))
+        elif kind == "deque":
+            made = self._objects[number] = deque(maxlen=parts[0])
+            made.extend(self._values(parts[1:]))
+        else:
+            self._make_object(number, kind, parts)
 
-    def array(self, parts: list[int]) -> np.ndarray:
-        return self._tree["arrays"][parts[0]][parts[1]]
-
-
-def _make_array(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    value = restorer.array(parts)
-    # a row of a joined array is a view, so each array is copied to its own memory
-    restorer.keep(number, np.array(value) if kind == "array" else np.asarray(value)[()])
-
-
-def _make_dict(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    made = restorer.keep(number, {})
-    made.update(zip(restorer.values(parts[::2]), restorer.values(parts[1::2])))
-
-
-def _make_list(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    restorer.keep(number, []).extend(restorer.values(parts))
-
-
-def _make_tuple(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    restorer.keep(number, tuple(restorer.values(parts)))
-
-
-def _make_deque(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    restorer.keep(number, deque(maxlen=parts[0])).extend(restorer.values(parts[1:]))
-
-
-def _make_object(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
-    if kind not in _registered:
-        raise CoachError(f"the saved data contains a '{kind}', a class that is not registered; import its module first")
-    registered = _registered[kind]
-    made = restorer.keep(number, object.__new__(registered.cls))
-    count = len(registered.fields)
-    for field, value in zip(registered.fields, restorer.values(parts[:count])):
-        object.__setattr__(made, field, value)
-    for field, value in zip(parts[count::2], restorer.values(parts[count + 1 :: 2])):
-        object.__setattr__(made, field, value)
-
-
-_MAKERS: dict[str, Callable[[_Restorer, int, str, list[Any]], None]] = {
-    "array": _make_array,
-    "scalar": _make_array,
-    "dict": _make_dict,
-    "list": _make_list,
-    "tuple": _make_tuple,
-    "deque": _make_deque,
-}
+    def _make_object(self, number: int, kind: str, parts: list[Any]) -> None:
+        if kind not in _registered:
+            raise CoachError(
+                f"the saved data contains a '{kind}', a class that is not registered; import its module first"
+            )
+        registered = _registered[kind]
+        made = self._objects[number] = object.__new__(registered.cls)
+        count = len(registered.fields)
+        for field, value in zip(registered.fields, self._values(parts[:count])):
+            object.__setattr__(made, field, value)
+        for field, value in zip(parts[count::2], self._values(parts[count + 1 :: 2])):
+            object.__setattr__(made, field, value)

@@ -18,7 +18,7 @@ import numpy as np
 from rl_coach.core_types import StepMethod
 from rl_coach.schedules import PieceWiseSchedule, Schedule
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.spec_fields import shown
+from rl_coach.utilities.spec_fields import is_number, shown
 from rl_coach.utils import public_attributes
 
 
@@ -78,7 +78,7 @@ def number(
     """
 
     def holds(value: Any) -> bool:
-        return _is_number(value) and low <= value <= high and above < value < below
+        return is_number(value) and low <= value <= high and above < value < below
 
     return Constraint(f"a number{_range_text(low, high, above, below)}", holds)
 
@@ -101,7 +101,7 @@ def steps(*units: type[StepMethod], low: float = 0) -> Constraint:
     """Durations in some units, such as ``EnvironmentSteps(1000)``."""
 
     def holds(value: Any) -> bool:
-        return type(value) in units and _is_number(value.num_steps) and value.num_steps >= low
+        return type(value) in units and is_number(value.num_steps) and value.num_steps >= low
 
     kinds = " or ".join(f"{unit.__name__}(n)" for unit in units)
     return Constraint(f"{kinds} with n from {low:g}", holds)
@@ -193,21 +193,9 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 
 
-def _is_number(value: Any) -> bool:
-    return _is_real(value) and math.isfinite(value)
-
-
 def _range_text(low: float, high: float, above: float = -math.inf, below: float = math.inf) -> str:
-    parts = []
-    if math.isfinite(low):
-        parts.append(f"from {low:g}")
-    if math.isfinite(above):
-        parts.append(f"above {above:g}")
-    if math.isfinite(high):
-        parts.append(f"to {high:g}")
-    if math.isfinite(below):
-        parts.append(f"below {below:g}")
-    return "".join(f" {part}" for part in parts)
+    limits = {"from": low, "above": above, "to": high, "below": below}
+    return "".join(f" {word} {value:g}" for word, value in limits.items() if math.isfinite(value))
 
 
 def _is_flag(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import os
 import pathlib
 from typing import Any, Callable, Iterable, Mapping
@@ -80,9 +81,9 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """True for a finite number; not for a truth value."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         return False
     try:
         return math.isfinite(value)
@@ -94,7 +95,7 @@ def whole(low: int = 1, high: int = 10**9) -> Read:
     """A whole number within bounds. A float such as 1e6 is allowed."""
 
     def read(value: Any, where: str) -> int:
-        if not _is_number(value) or value != int(value) or not low <= value <= high:
+        if not is_number(value) or value != int(value) or not low <= value <= high:
             raise CoachError(f"the spec's '{where}' must be a whole number from {low} to {high:,}, not {shown(value)}")
         return int(value)
 
@@ -105,7 +106,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Read:
     """A finite number within bounds."""
 
     def read(value: Any, where: str) -> float:
-        if not _is_number(value) or not low <= value <= high:
+        if not is_number(value) or not low <= value <= high:
             limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
             raise CoachError(f"the spec's '{where}' must be a number{limits}, not {shown(value)}")
         return float(value)

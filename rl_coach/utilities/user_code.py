@@ -1,13 +1,24 @@
-"""Errors of users' code in one line, with the place in the user's file."""
+"""Users' code: the arguments that a function takes, and errors in one line with the place in the user's file."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import pathlib
 import traceback
+from typing import Any, Callable
 
 _COACH = pathlib.Path(__file__).resolve().parent.parent
 _SHAPE_OF_ANSWERS = "step() returns (observation, reward, terminated, truncated, info), reset() (observation, info)"
+
+
+def takes(callback: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    """True if the signature of a function accepts these arguments."""
+    try:
+        inspect.signature(callback).bind(*arguments, **named)
+    except (TypeError, ValueError):  # other arguments, or a builtin without a signature
+        return False
+    return True
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.rules.acer import acer_rule, retrace_targets
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, clipped_ppo_rule, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.architectures.head_parameters import (
     ACERPolicyHeadParameters,
     PolicyHeadParameters,

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.base_parameters import Frameworks
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError

@@ -15,7 +15,7 @@ from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.framework import load_framework
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, NoisyNetDense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters

@@ -34,7 +34,7 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule
 from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.requirements import check, check_arguments, constraints_of, whole
+from rl_coach.utilities.requirements import check, check_arguments, constraints_of, number, whole
 from rl_coach.utils import CoachError
 
 MAIN = "agent_params.network_wrappers['main']"
@@ -211,6 +211,10 @@ def test_arguments_are_checked_by_the_constraints_of_the_settings():
     check_arguments(_Range, "it", low=3)
     with pytest.raises(CoachError, match=r"^it\.low is -1; it must be a whole number from 0$"):
         check_arguments(_Range, "it", low=-1)
+
+
+def test_a_whole_number_beyond_all_floats_is_not_a_number():
+    assert not number().holds(10**400)
 
 
 def test_an_exploration_for_each_kind_of_action():

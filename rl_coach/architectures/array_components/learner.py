@@ -86,8 +86,7 @@ class ArrayLearner(Learner):
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-            state = {name: network.variables for name, network in self.networks.items()}
-            state, results = compute(layout, state, vector, large, indices)
+            state, results = compute(layout, self.variables, vector, large, indices)
             for name, network in self.networks.items():
                 network.variables = state[name]
                 network.version += 1

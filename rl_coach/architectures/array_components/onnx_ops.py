@@ -8,9 +8,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET, IR_VERSION = 18, 8  # from 18 on, reductions take their axes as an input, and Split has num_outputs
+from rl_coach.architectures.onnx_model import broadcast_shape
+from rl_coach.architectures.onnx_predictor import OPSET
+
+IR_VERSION = 8
 BATCH = "batch"
 Shape = tuple[Any, ...]
+
+
+def _with_other(kind: str) -> Callable[[OnnxTensor, Any], OnnxTensor]:
+    """Make an operator that adds a node with two inputs.
+
+    :param kind: the ONNX operator"""
+    return lambda x, other: x.graph.elementwise(kind, x, other)
 
 
 class OnnxTensor:
@@ -29,24 +39,11 @@ class OnnxTensor:
     def __getitem__(self, parts: int | tuple[slice, ...]) -> OnnxTensor:
         return self.graph.row(self, parts) if isinstance(parts, int) else self.graph.part(self, parts)
 
-    def __add__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Add", self, other)
-
-    def __sub__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Sub", self, other)
-
     def __rsub__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Sub", other, self)
 
-    def __mul__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Mul", self, other)
-
-    def __truediv__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Div", self, other)
-
-    def __ge__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("GreaterOrEqual", self, other)
-
+    __add__, __sub__, __mul__, __truediv__ = map(_with_other, ("Add", "Sub", "Mul", "Div"))
+    __ge__ = _with_other("GreaterOrEqual")
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -57,6 +54,22 @@ def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], O
     return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
 
 
+def _of_axes(kind: str) -> Callable[..., OnnxTensor]:
+    """Make a method that reduces one axis or several axes.
+
+    :param kind: the ONNX operator"""
+
+    def reduced(ops: OnnxOps, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
+        # the last axis first, because a removed axis changes the numbers of the axes behind it
+        for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
+            shape = tuple(1 if i == each % len(x.shape) else size for i, size in enumerate(x.shape))
+            x = ops._node(kind, [x, ops._integers([each])], shape)
+            x = x if keepdims else ops.squeeze(x, each)
+        return x
+
+    return reduced
+
+
 class OnnxOps:
     """Records one graph. Methods with names from ``keras.ops`` have the same meaning as there."""
 
@@ -64,6 +77,7 @@ class OnnxOps:
     abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
     sign = _of_shape("Sign")
     softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
+    mean, sum, min, max = map(_of_axes, ("ReduceMean", "ReduceSum", "ReduceMin", "ReduceMax"))
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -127,7 +141,7 @@ class OnnxOps:
 
         :param kind: the ONNX operator"""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
-        return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
+        return self._node(kind, [x, y], broadcast_shape([x.shape, y.shape]))
 
     def maximum(self, x: Any, y: Any) -> OnnxTensor:
         return self.elementwise("Max", x, y)
@@ -205,26 +219,6 @@ class OnnxOps:
         """x[index]. The result has no first dimension."""
         return self.squeeze(self._node("Gather", [x, self._integers([index])], (1, *x.shape[1:]), axis=0), 0)
 
-    def mean(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceMean", x, axis, keepdims)
-
-    def sum(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceSum", x, axis, keepdims)
-
-    def min(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
-        return self._reduced("ReduceMin", x, axis, keepdims)
-
-    def max(self, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
-        # the last axis first, because a removed axis changes the numbers of the axes behind it
-        for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
-            x = self._reduced("ReduceMax", x, each, keepdims)
-        return x
-
-    def _reduced(self, kind: str, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
-        shape = tuple(1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape))
-        reduced = self._node(kind, [x, self._integers([axis])], shape)
-        return reduced if keepdims else self.squeeze(reduced, axis)
-
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
         # the shape is read at run time, because the number of rows is not known before
         shape = self._node("Shape", [x], (len(x.shape),))
@@ -265,9 +259,3 @@ class OnnxOps:
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(array, name))
         return name
-
-
-def _broadcast(x: Shape, y: Shape) -> Shape:
-    rank = max(len(x), len(y))
-    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y)
-    return tuple(b if a == 1 else a for a, b in pairs)

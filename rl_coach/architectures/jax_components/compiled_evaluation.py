@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rl_coach.architectures.compiled_loop import CompiledActing, Evaluated
-from rl_coach.architectures.jax_components.compiled_loop import Carry, states_of, unpacked, variables_of
+from rl_coach.architectures.jax_components.compiled_loop import Carry, in_dtype_of, states_of
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
@@ -62,13 +62,13 @@ class JaxCompiledEvaluation:
 
     def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:
         """Play at most ``most_steps`` more steps. :return: the new carry, and the progress of the episode"""
-        carry = self._compiled(variables_of(self._learner), self._network_filters.state(), carry, np.int32(most_steps))
+        carry = self._compiled(self._learner.variables, self._network_filters.state(), carry, np.int32(most_steps))
         return carry, Evaluated(*jax.device_get([carry[name] for name in Evaluated._fields]))
 
     def _played(self, variables: dict[str, list], statistics: Any, carry: Carry, most_steps: Any) -> Carry:
         last = carry["steps"] + most_steps
         with inside_loop():
-            networks = self._learner.views(unpacked(self._learner, variables))
+            networks = self._learner.views(self._learner.unpacked(variables))
 
             def goes_on(carry: Carry) -> Any:
                 return (carry["steps"] < last) & ~(carry["terminated"] | carry["truncated"])
@@ -94,9 +94,5 @@ class JaxCompiledEvaluation:
             "shaped_reward": carry["shaped_reward"] + self._input_filters.rewards(reward[None])[0],
             "terminated": outcome.terminated, "truncated": outcome.truncated,
         }  # fmt: skip
-        return {**carry, **jax.tree.map(_in_dtype_of, {name: carry[name] for name in new}, new)}
-
-
-def _in_dtype_of(old: Any, new: Any) -> Any:
-    # a loop of XLA must return each array in the dtype that it got
-    return new if jnp.issubdtype(old.dtype, jax.dtypes.prng_key) else jnp.asarray(new, old.dtype)
+        # a loop of XLA must return each array in the dtype that it got
+        return {**carry, **jax.tree.map(in_dtype_of, {name: carry[name] for name in new}, new)}

@@ -9,14 +9,12 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
 from rl_coach.architectures.jax_components import loop_random
 from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.jax_components.learner import JaxLearner
-from rl_coach.architectures.learner import Learner, OutputNames
 from rl_coach.filters.pure import PureFilters
 from rl_coach.space_values import observation_name
 from rl_coach.utils import CoachError
@@ -93,7 +91,7 @@ class JaxCompiledLoop:
         discount: float, num_copies: int, most_steps: int, most_phases: int,
     ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
-        self._agent, self._learner, self._discount = agent, learner, discount
+        self._agent, self.learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters
         self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
         self._mesh = _mesh_for(num_copies, learner.mesh)
@@ -124,17 +122,17 @@ class JaxCompiledLoop:
         :param updates: number of updates of the networks so far, by name; None uses the numbers of this loop's learner
         """
         for name, number in (updates or {}).items():
-            self._learner.networks[name].updates = number
+            self.learner.networks[name].updates = number
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
-            for network in self._learner.networks.values():
+            for network in self.learner.networks.values():
                 # each device needs the networks to act in its part of the copies
                 network.variables = jax.device_put(network.variables, self._mesh.everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         # this computes only shapes and no step
         played = jax.eval_shape(
             lambda carry: self._played(
-                self._learner.views(unpacked(self._learner, self.variables)), carry, level, self._keys(carry, 1), 0
+                self.learner.views(self.learner.unpacked(self.learner.variables)), carry, level, self._keys(carry, 1), 0
             )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
@@ -154,8 +152,8 @@ class JaxCompiledLoop:
         :param carry: the carry before the call; its memory is reused, so the caller must not use it afterwards
         :return: the carry after the call, and an object for ``read``
         """
-        variables, carry, played = self._compiled(self.variables, carry, plan)
-        for name, network in self._learner.networks.items():
+        variables, carry, played = self._compiled(self.learner.variables, carry, plan)
+        for name, network in self.learner.networks.items():
             network.finish()
             network.variables = variables[name]  # the old arrays were donated and have no values any more
             # a new version, so that the next prediction reads the new arrays
@@ -212,16 +210,6 @@ class JaxCompiledLoop:
         of_copies = {name: jax.tree.map(partial(divided, axis=0), carry[name]) for name in _OF_COPIES}
         return {**whole, **of_copies, "memory": jax.tree.map(partial(divided, axis=1), carry["memory"])}
 
-    @property
-    def variables(self) -> dict[str, list]:
-        """The arrays of each network, by the network's name."""
-        return variables_of(self._learner)
-
-    @property
-    def output_names(self) -> OutputNames:
-        """The names of the learner's outputs; see ``Learner.output_names``."""
-        return self._learner.output_names
-
     # the functions below are compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
@@ -229,7 +217,7 @@ class JaxCompiledLoop:
         record
         """
         with inside_loop():
-            state, networks = unpacked(self._learner, variables), self._learner.networks
+            state = self.learner.unpacked(variables)
             # one more key: a training phase after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
@@ -238,7 +226,7 @@ class JaxCompiledLoop:
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
             carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
-            variables = {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}
+            variables = self.learner.packed(state)
             if self.num_devices > 1:  # the shardings that the next call expects
                 carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
                 variables = jax.lax.with_sharding_constraint(variables, self._mesh.everywhere)
@@ -264,7 +252,8 @@ class JaxCompiledLoop:
         act, play, begin, learn = jax.vmap(lambda number: jax.random.split(jax.random.fold_in(seed, number), 4))(
             numbers
         ).T
-        return _Keys(act, jax.vmap(self._keys_of_copies)(play), jax.vmap(self._keys_of_copies)(begin), learn)
+        of_copies = jax.vmap(partial(jax.random.split, num=self._num_copies))
+        return _Keys(act, of_copies(play), of_copies(begin), learn)
 
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Empty arrays for the record of a call."""
@@ -295,7 +284,7 @@ class JaxCompiledLoop:
         def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
             carry, played = carried
             number = first + i
-            step, after, sources = self._played(self._learner.views(state), carry, plan.levels[number], keys, number)
+            step, after, sources = self._played(self.learner.views(state), carry, plan.levels[number], keys, number)
             carry = {**after, "memory": self._agent.remember(carry["memory"], step)}
             played = played._replace(sources=played.sources.at[number].set(sources))
             return self._with_next_episodes(carry, step, played, keys, number)
@@ -363,7 +352,7 @@ class JaxCompiledLoop:
         old = {name: carry[name] for name in _OF_COPIES}
 
         def with_fresh() -> Carry:
-            return jax.tree.map(partial(_where, step.ended), self._episodes_of(keys.begin[i]), old)
+            return jax.tree.map(partial(rows_where, step.ended), self._episodes_of(keys.begin[i]), old)
 
         chosen = jax.lax.cond(jnp.any(step.ended), with_fresh, lambda: old)  # most steps end no episode
         return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
@@ -386,21 +375,6 @@ class JaxCompiledLoop:
 
     def _read(self, observations: Any) -> dict[str, Any]:
         return states_of(observations, self._shapes, self._num_copies, self._input_filters)
-
-    def _keys_of_copies(self, key: Any) -> Any:
-        return jax.random.split(key, self._num_copies)
-
-
-def variables_of(learner: Learner) -> dict[str, list]:
-    """The arrays of each network, by the network's name."""
-    return {name: network.variables for name, network in learner.networks.items()}
-
-
-def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
-    """The groups of arrays (weights, optimizer slots and so on) of each network.
-
-    :param variables: the networks' arrays by name, not divided into groups"""
-    return {name: one.layout.unpack(ops, variables[name]) for name, one in learner.networks.items()}
 
 
 def states_of(
@@ -425,25 +399,31 @@ def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
     return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
 
 
-def _where(condition: Any, one: Any, other: Any) -> Any:
+def rows_where(condition: Any, one: Any, other: Any) -> Any:
     """The rows of ``one`` where ``condition`` is True, else of ``other``. All arrays have N rows. The dtype is that of
     ``other``.
     """
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
-    if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
-        # an array cannot be converted to the dtype of keys
-        return jnp.where(shaped, one, other)
-    return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
+    return jnp.where(shaped, in_dtype_of(other, one), other)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def in_dtype_of(old: Any, new: Any) -> Any:
+    """``new`` in the dtype of ``old``. Random keys are returned unchanged."""
+    return new if _is_key(old) else jnp.asarray(new, old.dtype)
 
 
 def data_of(leaf: Any) -> Any:
     """The numbers of an array or of a random key."""
-    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def with_data(old: Any, new: np.ndarray) -> Any:
     """The numbers ``new`` as an array or as random keys, like ``old``."""
-    if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
+    if _is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old))
     return jnp.asarray(new, old.dtype)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rl_coach.architectures.compiled_loop import Plan, Played
-from rl_coach.architectures.jax_components.compiled_loop import Carry, JaxCompiledLoop, data_of, with_data
+from rl_coach.architectures.jax_components.compiled_loop import Carry, JaxCompiledLoop, data_of, rows_where, with_data
 from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.learner import OutputNames
 
@@ -61,13 +61,17 @@ class JaxCompiledSeeds:
             donate_argnums=(0, 1),
             out_shardings=(self._rows, self._rows, None),
         )
-        self._merged = jax.jit(_merged, donate_argnums=0, out_shardings=self._rows)
+        self._merged = jax.jit(
+            lambda old, new, kept: jax.tree.map(partial(rows_where, kept), old, new),
+            donate_argnums=0,
+            out_shardings=self._rows,
+        )
         self._replaced = jax.jit(
             lambda rows, row, new: jax.tree.map(lambda old, own: old.at[row].set(own), rows, new),
             donate_argnums=0,
             out_shardings=self._rows,
         )
-        self._variables = self._repeated(self._loop.variables)
+        self._variables = self._repeated(self._loop.learner.variables)
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
@@ -109,7 +113,7 @@ class JaxCompiledSeeds:
 
     def output_names(self, row: int) -> OutputNames:
         """The names of the outputs of an update. They are the same for all seeds."""
-        return self._loop.output_names
+        return self._loop.learner.output_names
 
     def leaves(self, row: int) -> list[np.ndarray]:
         """The arrays of a seed's carry (the state of its loop), for a checkpoint."""
@@ -140,12 +144,3 @@ class JaxCompiledSeeds:
 def _row_of(row: int, rows: Any) -> Any:
     """The row of a seed, not bound to a device, so that JAX may use it on any device."""
     return with_data(rows, np.asarray(data_of(rows)[row]))
-
-
-def _merged(old: Any, new: Any, kept: Any) -> Any:
-    """The rows of ``old`` where ``kept`` is True, else of ``new``."""
-
-    def chosen(one: Any, other: Any) -> Any:
-        return jnp.where(kept.reshape(-1, *[1] * (one.ndim - 1)), one, other)
-
-    return jax.tree.map(chosen, old, new)

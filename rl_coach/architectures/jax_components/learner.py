@@ -71,8 +71,7 @@ class JaxLearner(Learner):
         compiled = jax.jit(partial(compute, layout), donate_argnums=0, **self._places(layout))
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[jax.Array]:
-            variables = {name: network.variables for name, network in self.networks.items()}
-            variables, results = compiled(variables, vector, large, indices)
+            variables, results = compiled(self.variables, vector, large, indices)
             for name, network in self.networks.items():
                 network.variables = variables[name]
             return results

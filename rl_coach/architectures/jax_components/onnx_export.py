@@ -6,17 +6,14 @@ import jax
 import numpy as np
 from onnx import TensorProto, helper
 
+from rl_coach.architectures.acting_function import ActingFunction
 from rl_coach.architectures.jax_components.onnx_graph import OnnxGraph, Value
-from rl_coach.architectures.keras_components.acting import ActingFunction
 from rl_coach.architectures.network_function import NetworkFunction
-from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
+from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
-
-    The graph has a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers ``buffer_<i>``, and the
-    observations by name.
+    """Export a network to an ONNX graph with the inputs and outputs of ``ActingFunction``, for batches of any size.
 
     :raises CoachError: if the network uses an operation that cannot be exported
     """
@@ -36,7 +33,6 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     model = graph.model(
         [_info(name, shape) for name, shape in (weights | inputs).items()],
         [(_info(name, ("batch", *acting.output_shapes[name])), v) for name, v in zip(acting.output_shapes, outputs)],
-        OPSET,
     )
     return acting.exported(model)
 

@@ -15,6 +15,8 @@ import onnx
 from jax.extend import core
 from onnx import helper, numpy_helper
 
+from rl_coach.architectures.onnx_model import broadcast_shape, keep_outputs
+from rl_coach.architectures.onnx_predictor import OPSET
 from rl_coach.utils import CoachError
 
 END = np.iinfo(np.int64).max  # ONNX limits this number to the length of the axis, also if the batch size is unknown
@@ -61,7 +63,7 @@ class OnnxGraph:
         shapes = [outcome.aval.shape for outcome in program.outvars]
         return [Value(self._full(value, shape), shape) for value, shape in zip(values, shapes)]
 
-    def model(self, inputs: list[Any], outputs: list[tuple[Any, Value]], opset: int) -> onnx.ModelProto:
+    def model(self, inputs: list[Any], outputs: list[tuple[Any, Value]]) -> onnx.ModelProto:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
@@ -70,17 +72,12 @@ class OnnxGraph:
         for info, value in outputs:
             # a copy under the name of the output: one value may be several outputs
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
-        needed, nodes = {info.name for info, _ in outputs}, []
-        # backwards, so that all nodes that use an output come before the node that computes it
-        for node in reversed(self._nodes):
-            if needed.intersection(node.output):
-                needed.update(node.input)
-                nodes.append(node)
-        constants = [numpy_helper.from_array(a, name) for name, a in self._constants.values() if name in needed]
-        graph = helper.make_graph(nodes[::-1], "network", inputs, [info for info, _ in outputs], constants)
+        constants = [numpy_helper.from_array(array, name) for name, array in self._constants.values()]
+        graph = helper.make_graph(self._nodes, "network", inputs, [info for info, _ in outputs], constants)
+        keep_outputs(graph, [info.name for info, _ in outputs])
         # the lowest version, because older releases of ONNX Runtime refuse models of a newer one
-        ir_version = helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
+        opsets = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets))
 
     def _run(self, program: Any, constants: Sequence, inputs: list[Value]) -> list[Value]:
         known: dict[Any, Value] = dict(zip(program.invars, inputs))
@@ -139,7 +136,7 @@ class OnnxGraph:
         return self._constant(np.array(number, np.float32))
 
     def _elementwise(self, kind: str, values: list[Value], **attributes: Any) -> Value:
-        return self._node(kind, [v.name for v in values], _broadcast([v.shape for v in values]), **attributes)
+        return self._node(kind, [v.name for v in values], broadcast_shape([v.shape for v in values]), **attributes)
 
     def _full(self, value: Value, shape: tuple) -> str:
         """The name of a tensor with the value, expanded to the shape that JAX uses."""
@@ -315,13 +312,6 @@ class OnnxGraph:
             group=p["feature_group_count"],
         )  # fmt: skip
         return self._node("Transpose", [result.name], shape, perm=[int(n) for n in np.argsort(numbers.out_spec)])
-
-
-def _broadcast(shapes: list[tuple]) -> tuple:
-    """The shape of the result of an elementwise operation, by NumPy's rules. Dimensions may be symbols."""
-    rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(next((n for n in sizes if not (isinstance(n, int) and n == 1)), 1) for sizes in zip(*padded))
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from rl_coach.architectures.keras_components.acting import ActingFunction
+from rl_coach.architectures.acting_function import ActingFunction
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
@@ -15,11 +15,7 @@ from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
 
 @quiet_native_code()
 def export(network: NetworkFunction) -> ExportedNetwork:
-    """Return an ONNX graph that computes the network's public outputs and new recurrent state.
-
-    The graph has a batch of any size. Its inputs are the weights ``weight_<i>``, the buffers ``buffer_<i>``, and the
-    observations by name.
-    """
+    """Export a network to an ONNX graph with the inputs and outputs of ``ActingFunction``, for batches of any size."""
     import tf2onnx  # imported here because the import is slow
 
     logging.getLogger("tf2onnx").setLevel(logging.ERROR)

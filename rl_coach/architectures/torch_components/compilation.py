@@ -13,9 +13,11 @@ import hashlib
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Sequence
 
 import torch
 from torch.fx import GraphModule
@@ -24,10 +26,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from rl_coach.architectures.compilation_cache import compilation_cache
 from rl_coach.base_parameters import Frameworks
 from rl_coach.logger import screen
-from rl_coach.utilities.child_process import exit_code
+from rl_coach.utilities import files
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 VARIABLE = "COACH_TORCH_COMPILE"
+_SECONDS_BETWEEN_LOOKS = 0.1
 Tensors = Sequence[torch.Tensor]
 Step = Callable[[Tensors], Tensors]
 """A function of tensors. It may write to its arguments."""
@@ -84,15 +88,11 @@ def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
     """Copy the package to the directory of stored steps. If the directory cannot be written, later runs compile
     again.
     """
-    # first under another name, because another run must not load an unfinished file
-    unfinished = package.with_suffix(f".{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):
         package.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made, unfinished)
-        unfinished.replace(package)
-    except OSError:
-        if unfinished.exists():  # for example if the disk is full
-            unfinished.unlink()
+        # replaced as a whole, because another run must not load an unfinished file
+        with files.replaced(package, synced=False) as file:
+            file.write(made.read_bytes())
 
 
 @functools.cache
@@ -117,7 +117,7 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
     # Inductor's usual directory may not be writable; the finished step is stored by ``_keep``
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch}
     threads = str(torch.get_num_threads())
-    code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written), threads], environment, errors)
+    code = _exit_code([sys.executable, "-c", _COMPILE, str(program), str(written), threads], environment, errors)
     if code is None:
         return None
     if code:
@@ -126,6 +126,27 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
             f"PyTorch could not compile the training step: {last_line}; set {VARIABLE}=off to train without compilation"
         )
     return written
+
+
+def _exit_code(command: Sequence[str], environment: Mapping[str, str], output: pathlib.Path) -> int | None:
+    """Run a program to its end, or until the run is asked to stop.
+
+    :param output: the file for the program's output
+    :return: the exit code; None if the program and its child processes were stopped
+    """
+    with open(output, "wb") as file:
+        child = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+        while child.poll() is None and stop_signals.asked is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_SECONDS_BETWEEN_LOOKS)
+    finally:
+        if is_left := child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    return None if is_left or stop_signals.asked is not None else child.returncode
 
 
 # Inductor needs the number of threads: by default it reserves a place for each processor in its sums. At the call,

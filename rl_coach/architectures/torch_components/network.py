@@ -13,8 +13,9 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from rl_coach.architectures.array_components.layers import ArrayLayers
 from rl_coach.architectures.array_components.network import ArrayNetwork
-from rl_coach.architectures.array_components.onnx_ops import BATCH, OPSET, OnnxOps
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OnnxOps
 from rl_coach.architectures.initializers import Constant
+from rl_coach.architectures.onnx_predictor import OPSET
 from rl_coach.architectures.torch_components import ops
 from rl_coach.architectures.torch_components.compilation import traced
 from rl_coach.utils import CoachError

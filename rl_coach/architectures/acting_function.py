@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
-from keras import ops
 
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
@@ -13,13 +12,17 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
 class ActingFunction:
-    """Computes the public outputs and the new recurrent state from float weights, float buffers and observations.
+    """Computes the public outputs and the new recurrent state from float weights, float buffers and observations. The
+    exported graph names the weights ``weight_<i>`` and the buffers ``buffer_<i>``.
 
     :param network: the network
+    :param compute: a function of weights, buffers and observations that returns the outputs of each head, by name, and
+        the new recurrent state; None calls the network
     """
 
-    def __init__(self, network: NetworkFunction):
+    def __init__(self, network: NetworkFunction, compute: Callable[[list, list, dict[str, Any]], tuple] | None = None):
         self.network = network
+        self._compute = compute
         weights, buffers = network.initial_weights(), network.initial_buffers()
         arrays = {f"weight_{i}": array for i, array in enumerate(weights)}
         # states of random generators are not floats; acting draws no random numbers
@@ -37,8 +40,11 @@ class ActingFunction:
         :param inputs: [B, ...] by name
         """
         weights, given = arrays[: self._num_weights], iter(arrays[self._num_weights :])
-        buffers = [next(given) if b is None else ops.convert_to_tensor(b) for b in self._constants]
-        heads, recurrent, _ = self.network(weights, buffers, inputs, training=False, single_step=True)
+        buffers = [next(given) if b is None else b for b in self._constants]
+        if self._compute is None:
+            heads, recurrent, _ = self.network(weights, buffers, inputs, training=False, single_step=True)
+        else:
+            heads, recurrent = self._compute(weights, buffers, inputs)
         outputs = {f"output_{head}_{name}": heads[head][name] for head, name in self.network.public_outputs}
         outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
         # only now, because the shapes are unknown before a framework traces this method
