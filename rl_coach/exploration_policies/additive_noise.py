@@ -44,6 +44,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     """
 
     episode_attributes = ()
+    schedule_names = ("noise_schedule",)
 
     def __init__(
         self,
@@ -86,20 +87,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     def _scaled_to_space(self, noise: float) -> Any:
         return noise * self._unit
 
-    def advance(self, steps: int) -> None:
-        if self.phase == RunPhase.TRAIN:
-            self.noise_schedule.advance(steps)
-
     def get_control_param(self) -> np.ndarray:
         """The scheduled standard deviation of each element, [D]."""
         return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "noise_schedule": self.noise_schedule.get_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self.noise_schedule.set_state(state["noise_schedule"])
 
 
 def _range_of(space: ActionSpace) -> np.ndarray:

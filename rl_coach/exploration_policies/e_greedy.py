@@ -61,7 +61,7 @@ class EGreedy(ExplorationPolicy):
     """
 
     episode_attributes: tuple[str, ...] | None = ()
-
+    schedule_names = ("epsilon_schedule",)
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
     advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
@@ -194,8 +194,7 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = self.rng.random()
 
     def advance(self, steps: int) -> None:
-        if self.phase == RunPhase.TRAIN:
-            self.epsilon_schedule.advance(steps)
+        super().advance(steps)
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.advance(steps)
 
@@ -246,11 +245,7 @@ class EGreedy(ExplorationPolicy):
         return self._epsilon()
 
     def get_state(self) -> dict[str, Any]:
-        state = {
-            **super().get_state(),
-            "epsilon_schedule": self.epsilon_schedule.get_state(),
-            "current_random_value": self.current_random_value,
-        }
+        state = {**super().get_state(), "current_random_value": self.current_random_value}
         if self.continuous_exploration_policy is not None:
             state["continuous_exploration_policy"] = self.continuous_exploration_policy.get_state()
         return state
@@ -269,7 +264,6 @@ class EGreedy(ExplorationPolicy):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._random_actions.rng = self.rng
-        self.epsilon_schedule.set_state(state["epsilon_schedule"])
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])

@@ -109,6 +109,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     state.
 
     :param action_space: the agent's action space
+    :cvar schedule_names: the names of the attributes that are schedules
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: the generator of the policy's random numbers
@@ -130,6 +131,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     num_heads = 1
     draws_by_probabilities = False
     acts_in_columns = False
+    schedule_names: tuple[str, ...] = ()
     own_state: tuple[str, ...] = ("rng",)
 
     def __init__(self, action_space: ActionSpace):
@@ -172,9 +174,12 @@ class ExplorationPolicy(KeepsEpisodeState):
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
-        """Advance the schedules by steps that another process played. For the steps of this process, ``get_action``
-        advances them.
+        """Advance the schedules, in TRAIN, by steps that another process played. For the steps of this process,
+        ``get_action`` advances them.
         """
+        if self.phase == RunPhase.TRAIN:
+            for name in self.schedule_names:
+                getattr(self, name).advance(steps)
 
     def set_worker(self, index: int, num_workers: int) -> None:
         """Set the number of this worker, for policies that explore differently in each worker. ``get_state`` does not
@@ -203,7 +208,8 @@ class ExplorationPolicy(KeepsEpisodeState):
 
     def get_state(self) -> dict[str, Any]:
         """The state that a checkpoint must hold to continue exactly."""
-        return {"rng": self.rng.bit_generator.state}
+        schedules = {name: getattr(self, name).get_state() for name in self.schedule_names}
+        return {"rng": self.rng.bit_generator.state, **schedules}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned.
@@ -229,6 +235,8 @@ class ExplorationPolicy(KeepsEpisodeState):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["rng"]  # in place: several actors may share the generator
+        for name in self.schedule_names:
+            getattr(self, name).set_state(state[name])
 
     def _refuse(self, reason: str) -> CoachError:
         """The error that says why the action space is refused; ``reason`` ends with what to do."""
