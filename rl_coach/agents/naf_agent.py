@@ -123,8 +123,8 @@ class NAFAgent(ValueOptimizationAgent):
         self.signals.use_for_rule("Q", self.q_values)
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return normalized_advantage_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+        is_huber, _, loss_weight = self.loss_settings
+        return normalized_advantage_rule(is_huber, loss_weight)
 
     def predict_states(self, states: list[StateType] | StateColumns) -> list[list[np.ndarray]]:
         outputs = self.get_prediction(states)

@@ -97,8 +97,8 @@ class PQNAgent(ValueOptimizationAgent):
         self.q_targets = self.register_signal("Q Targets")
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return q_lambda_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+        is_huber, _, loss_weight = self.loss_settings
+        return q_lambda_rule(is_huber, loss_weight)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         why_not = self.why_exploration_is_not_compiled(actions)
