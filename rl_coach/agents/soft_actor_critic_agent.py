@@ -5,6 +5,7 @@ and SimbaV2 are settings of the second form.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Iterator
 
 import numpy as np
@@ -296,26 +297,25 @@ class SoftActorCriticAgent(Agent):
         outputs = self.get_prediction(states)
         return [[output[row] for output in outputs] for row in range(len(states))]
 
-    def choose_actions(self, states: StateColumns) -> np.ndarray:
+    def _drawn(self, policy: list[np.ndarray]) -> np.ndarray:
         deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        actions = self._choice.choose(self.get_prediction(states)[:2], None, self.rng, deterministic)
+        return self._choice.choose(policy, None, self.rng, deterministic)
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        actions = self._drawn(self.get_prediction(states)[:2])
         self.action_signal.add_sample(actions)
         return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        action = self._chosen(curr_state)
-        self.action_signal.add_sample(action)
-        return ActionInfo(action)
-
-    def _chosen(self, curr_state: StateType) -> np.ndarray:
         outputs = self.acting_prediction(curr_state)
         if self.exploration_policy.draws_from_features and self._phase is RunPhase.TRAIN:
             mean, _, *features = outputs
             u = self.exploration_policy.get_action([mean, *features])
-            return self._choice.centre + self._choice.radius * np.tanh(u)
-        deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        rows = [output[None] for output in outputs[:2]]
-        return self._choice.choose(rows, None, self.rng, deterministic)[0]
+            action = self._choice.centre + self._choice.radius * np.tanh(u)
+        else:
+            action = self._drawn([output[None] for output in outputs[:2]])[0]
+        self.action_signal.add_sample(action)
+        return ActionInfo(action)
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
@@ -327,9 +327,7 @@ class SoftActorCriticAgent(Agent):
         )
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
-            return self._compiled_columns(random, key, drawn)
-
+        columns = partial(self._compiled_columns, random)
         return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
