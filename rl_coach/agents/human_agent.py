@@ -69,9 +69,7 @@ class HumanAgent(Agent):
         :raises CoachError: if the environment's actions have no keys
         """
         super().init_environment_dependent_modules()
-        self._print_keys(self.parent.real_environment)
-
-    def _print_keys(self, environment: Any) -> None:
+        environment = self.parent.real_environment
         keys_of: dict[str, list[str]] = {}
         for name, keys in environment.get_available_keys():
             keys_of.setdefault(name, []).append(keys)

@@ -160,14 +160,6 @@ class TD3Agent(DDPGAgent):
         """Number of updates after episodes with ``steps`` steps in total."""
         return steps
 
-    def _steps_at_once(self) -> int:
-        """Number of steps of the episodes that have just ended in all copies of the environment, or that have just
-        arrived from another process.
-        """
-        if self.is_played_elsewhere:
-            return self.clock.steps_at_once
-        return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
-
     def make_learning(self) -> PhaseLearning:
         learning: Any = super().make_learning()
         if self.ap.algorithm.act_for_full_episodes:
@@ -175,8 +167,11 @@ class TD3Agent(DDPGAgent):
         return learning
 
     def _start_after_episodes(self, updates_left: int | None) -> int:
+        # the steps of the episodes that have just arrived, or have just ended in all copies of the environment
+        ended = self.episode.steps * (1 if self.parallel is None else self.parallel.count)
+        arrived = self.clock.steps_at_once if self.is_played_elsewhere else ended
         # no updates are made for the steps of heatup
-        steps = min(self.clock.steps - self.clock.last_phase, self._steps_at_once())
+        steps = min(self.clock.steps - self.clock.last_phase, arrived)
         updates = self.updates_of_full_episodes(steps)
         if not steps:  # the user's program has asked for this phase
             updates = self.ap.algorithm.num_consecutive_training_steps
