@@ -100,8 +100,9 @@ class EGreedy(ExplorationPolicy):
     def requires_action_values(self) -> bool:
         # called twice in each step, so inlined: a call of _epsilon would be slower
         epsilon = self.evaluation_epsilon if self.phase is RunPhase.TEST else self.epsilon_schedule.current_value
-        if self.current_random_value >= epsilon:
-            return True
+        return self.current_random_value >= epsilon or self._random_action_requires_values()
+
+    def _random_action_requires_values(self) -> bool:
         if self.continuous_exploration_policy is not None:
             return self.phase != RunPhase.TRAIN
         return self.tells_all_probabilities and isinstance(self.action_space, DiscreteActionSpace)
