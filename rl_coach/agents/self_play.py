@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -190,12 +190,9 @@ class SelfPlay:
 
         :raises CoachError: if the agent has no description of its policy
         """
-        counts: dict[type[StepMethod], Callable[[], int]] = {
-            TrainingSteps: lambda: self._agent.training_iteration,
-            EnvironmentSteps: lambda: self._agent.clock.steps,
-            EnvironmentEpisodes: lambda: self._agent.clock.episodes,
-        }
-        done = counts[type(self._parameters.every)]()
+        clock = self._agent.clock
+        counts = {TrainingSteps: clock.updates, EnvironmentSteps: clock.steps, EnvironmentEpisodes: clock.episodes}
+        done = counts[type(self._parameters.every)]
         if done < self._next_at:
             return
         self._next_at = done + self._parameters.every.num_steps
