@@ -149,12 +149,14 @@ class ExplorationPolicy(KeepsEpisodeState):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
 
-        :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean of
-            continuous actions; None if ``requires_action_values`` returned False
+        :param action_values: the agent's predictions: a value or a probability for each discrete action; the mean [D]
+            of continuous actions, or a list of the mean and, if the agent learns it, the standard deviation; None if
+            ``requires_action_values`` returned False
         :param action_mask: [A] of 0 and 1, the allowed discrete actions; None allows all. The argument is only passed
-            if the environment has masks, so a policy without this argument works with other environments
-        :return: for discrete actions, the action and the probabilities [A] of the choice; for continuous actions, the
-            action
+            if the environment has masks, so a policy without this argument works with other environments. Continuous
+            actions have no masks
+        :return: for discrete actions, the action and the probabilities [A] from which it was chosen, one-hot for the
+            best action; for continuous actions, the action [D], not clipped to the space
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
@@ -249,28 +251,12 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
     advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
 
-    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """Choose an action.
-
-        :return: the action, and the probabilities [A] from which it was chosen: one-hot for the best action
-        """
-        return super().get_action(action_values, action_mask)
-
 
 class ContinuousActionExplorationPolicy(ExplorationPolicy):
     """A policy that chooses a point of a ``BoxActionSpace`` or a ``GoalsSpace``."""
 
     supported_actions: tuple[type, ...] = (BoxActionSpace, GoalsSpace)
     advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
-
-    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """Choose an action.
-
-        :param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard deviation
-        :param action_mask: not used; continuous actions have no masks
-        :return: [D], not clipped to the space
-        """
-        return super().get_action(action_values, action_mask)
 
     def _mean_and_std(self, action_values: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """The mean and the agent's own standard deviation, if it has one, both of the action space's shape."""
