@@ -367,11 +367,15 @@ class SoftActorCriticAgent(Agent):
         return uniform_at_first(ops, random, exploration, self.spaces.action, lambda: self.acts_by_networks)
 
 
-def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
-    """Messages about wrong settings of an agent that learns a Gaussian policy with a squashed mean from fixed data."""
-    if not agent.ap.is_batch_rl_training:
-        yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
-    if not agent.ap.algorithm.use_deterministic_for_evaluation:
-        yield (
-            f"agent '{agent.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to True"
-        )
+class FixedDataActorCriticAgent(SoftActorCriticAgent):
+    """Learns a Gaussian policy with a squashed mean from fixed data. A subclass defines the update rule."""
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not self.ap.is_batch_rl_training:
+            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+        if not self.ap.algorithm.use_deterministic_for_evaluation:
+            yield (
+                f"agent '{self.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to "
+                f"True"
+            )
