@@ -260,11 +260,9 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
 
     def _mean_and_std(self, action_values: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """The mean and the agent's own standard deviation, if it has one, both of the action space's shape."""
+        mean, *learned = action_values if isinstance(action_values, (list, tuple)) else [action_values]
         shape = tuple(self.action_space.shape)
-        if not isinstance(action_values, (list, tuple)):
-            return np.reshape(action_values, shape), None
-        std = np.reshape(action_values[1], shape) if len(action_values) > 1 else None
-        return np.reshape(action_values[0], shape), std
+        return np.reshape(mean, shape), np.reshape(learned[0], shape) if learned else None
 
 
 def best_action(
