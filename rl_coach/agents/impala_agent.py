@@ -58,6 +58,10 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
         self.vtrace_lambda = 1.0
         self.beta_entropy = 0.01
 
+    def unmet(self) -> Iterator[str]:
+        if self.c_bar > self.rho_bar:
+            yield f"c_bar is {self.c_bar}, above rho_bar, {self.rho_bar}: set it to {self.rho_bar} at most"
+
 
 class IMPALAAgentParameters(ActorCriticAgentParameters):
     """IMPALA that samples from the policy; value and policy share embedders and middleware."""
@@ -98,15 +102,6 @@ class IMPALAAgent(PolicyOptimizationAgent):
         self.action_advantages = self.register_signal("Advantages")
         self.state_values = self.register_signal("Values")
         self.importance_weights = self.register_signal("Importance Weights")
-
-    def unmet_by_settings(self) -> Iterator[str]:
-        yield from super().unmet_by_settings()
-        algorithm = self.ap.algorithm
-        if algorithm.c_bar > algorithm.rho_bar:
-            yield (
-                f"algorithm.c_bar of agent '{self.name}' is {algorithm.c_bar}, above rho_bar, {algorithm.rho_bar}: "
-                f"set it to {algorithm.rho_bar} at most"
-            )
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()
