@@ -49,14 +49,9 @@ class NamedAlgorithm:
 @functools.cache
 def known_algorithms() -> tuple[NamedAlgorithm, ...]:
     """All algorithms, in alphabetical order. The first call imports all agents, which takes about 0.1 s."""
-    found = [algorithm for module in _modules() for algorithm in _algorithms_of(module)]
+    modules = [module.name for module in pkgutil.iter_modules(agents.__path__, f"{agents.__name__}.")]
+    found = [one for name in modules if name.endswith("_agent") for one in _algorithms_of(name)]
     return tuple(sorted(found, key=lambda algorithm: algorithm.names[0].lower()))
-
-
-def _modules() -> Iterator[str]:
-    for module in pkgutil.iter_modules(agents.__path__, f"{agents.__name__}."):
-        if module.name.endswith("_agent"):
-            yield module.name
 
 
 def _algorithms_of(name: str) -> Iterator[NamedAlgorithm]:

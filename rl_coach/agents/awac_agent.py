@@ -3,16 +3,14 @@ Learning with Offline Datasets")."""
 
 from __future__ import annotations
 
-from typing import Iterator
-
 from rl_coach.agents.core.requirements import NetworkRequirement
 from rl_coach.agents.rules.offline_actor_critic import advantage_weighted_stages
 from rl_coach.agents.rules.soft_actor_critic import MaximumEntropySettings
 from rl_coach.agents.soft_actor_critic_agent import (
+    FixedDataActorCriticAgent,
     SoftActorCriticAgent,
     SoftActorCriticAgentParameters,
     SoftActorCriticAlgorithmParameters,
-    unmet_by_fixed_data,
 )
 from rl_coach.architectures.update import Stages
 from rl_coach.core_types import TrainingSteps
@@ -49,17 +47,13 @@ class AWACAgentParameters(SoftActorCriticAgentParameters):
         self.memory = EpisodicExperienceReplayParameters()
 
 
-class AWACAgent(SoftActorCriticAgent):
+class AWACAgent(FixedDataActorCriticAgent):
     """Learns the values of its policy. The policy imitates the better actions of the data."""
 
     network_requirements = {
         "policy": SoftActorCriticAgent.network_requirements["policy"],
         "q": NetworkRequirement(SoftActorCriticAgent.network_requirements["q"].heads, has_target=True),
     }
-
-    def unmet_by_settings(self) -> Iterator[str]:
-        yield from super().unmet_by_settings()
-        yield from unmet_by_fixed_data(self)
 
     def make_update_rule(self) -> Stages:
         settings = MaximumEntropySettings(temperature=0, target_entropy=0)

@@ -12,7 +12,7 @@ from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
-from rl_coach.agents.rules.q_learning import allowed_values
+from rl_coach.agents.rules.q_learning import allowed_values, td_losses
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import (
     LearningBatch,
@@ -20,7 +20,6 @@ from rl_coach.architectures.update import (
     Update,
     UpdateRule,
     assert_rank,
-    huber,
     select,
     weighted_mean,
 )
@@ -78,7 +77,7 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
         target_tm1 = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * v_t)
         taken = ops.one_hot(batch.actions, q_tm1.shape[-1], dtype="float32")[:, None, :]
         errors = batch.extra["mask"] * (target_tm1 - ops.sum(q_tm1 * taken, axis=-1))
-        losses = ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)
+        losses = ops.sum(td_losses(ops, errors, is_huber), axis=-1)
         loss = loss_weight * weighted_mean(ops, losses, batch.weights)
         return Update({"main": loss}, errors=ops.mean(ops.abs(errors), axis=-1))
 

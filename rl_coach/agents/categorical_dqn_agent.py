@@ -99,10 +99,5 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
         return np.dot(prediction, self.z_values)
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return categorical_rule(
-            self.z_values,
-            self.spaces.action_mask_name,
-            *self.bootstrap_actions,
-            loss_weight=main.heads_parameters[0].loss_weight,
-        )
+        _, mask_name, loss_weight = self.loss_settings
+        return categorical_rule(self.z_values, mask_name, *self.bootstrap_actions, loss_weight=loss_weight)

@@ -8,22 +8,21 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.bc_agent import BCAgentParameters, BCAlgorithmParameters
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.imitation_agent import ImitationAgent
 from rl_coach.agents.rules.imitation import branched_imitation_rule
 from rl_coach.architectures.head_parameters import RegressionHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType
-from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.balanced_experience_replay import BalancedExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 
-class CILAlgorithmParameters(AlgorithmParameters):
+class CILAlgorithmParameters(BCAlgorithmParameters):
     """Hyperparameters of conditional imitation learning. With ``num_consecutive_playing_steps`` of
     ``EnvironmentSteps(0)``, the agent learns only from demonstrations.
 
@@ -43,7 +42,7 @@ class CILNetworkParameters(FullyConnectedParameters):
         super().__init__(RegressionHeadParameters())
 
 
-class CILAgentParameters(AgentParameters):
+class CILAgentParameters(BCAgentParameters):
     """Conditional imitation of the demonstrations in ``memory.load_memory_from_file_path``. Each command is sampled
     equally often."""
 
@@ -51,12 +50,10 @@ class CILAgentParameters(AgentParameters):
     algorithm: CILAlgorithmParameters
 
     def __init__(self) -> None:
-        super().__init__(
-            algorithm=CILAlgorithmParameters(),
-            exploration=EGreedyParameters(),
-            memory=BalancedExperienceReplayParameters(),
-            networks={"main": CILNetworkParameters()},
-        )
+        super().__init__()
+        self.algorithm = CILAlgorithmParameters()
+        self.memory = BalancedExperienceReplayParameters()
+        self.network_wrappers = {"main": CILNetworkParameters()}
 
 
 class CILAgent(ImitationAgent):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, Iterator
 
 import numpy as np
@@ -151,12 +152,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         algorithm, ops = self.ap.algorithm, self.update_loop.learner.ops
-        clips_values = algorithm.clip_value_using_epsilon is not None
-
-        def behaviour(values: Any, log_probs: Any) -> dict[str, Any]:
-            columns = {"extra/behaviour_log_probs": log_probs}
-            return columns | {"extra/behaviour_values": values} if clips_values else columns
-
+        behaviour = partial(self.behaviour_columns, policy=[])
         mask_name, deviation = self.spaces.action_mask_name, self.evaluation_deviation
         acting = ops, random, mask_name, deviation, self.estimates_of_copies(ops), behaviour
         length = self.learning.sequence_length

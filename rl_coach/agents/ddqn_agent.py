@@ -26,7 +26,6 @@ class DDQNAgent(DQNAgent):
     """The online network chooses the next action, and the target network computes its value."""
 
     bootstrap_actions = (greedy_by_online, True)
-    learns_from_stored_states = True
 
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
         return np.argmax(self.networks["main"].online_network.predict(next_states), axis=1)

@@ -133,22 +133,13 @@ class DDQNBCQAgent(DDQNAgent):
     def before_training(self) -> None:
         """Learn which actions are familiar in the next states of the data."""
         if self._imitates:
-            self._learn_to_imitate()
+            epochs = self.ap.algorithm.action_drop_method_parameters.imitation_model_num_epochs
+            self._fit_to_memory("imitation_model", epochs, self._learn_to_imitate)
         self._annotate()
 
-    def _learn_to_imitate(self) -> None:
+    def _learn_to_imitate(self, batch: Batch) -> float:
         network = self.networks["imitation_model"]
-        size = self.ap.network_wrappers["imitation_model"].batch_size
-        losses: list[float] = []
-        with screen.waiting_for("training the imitation model"):
-            for _ in range(self.ap.algorithm.action_drop_method_parameters.imitation_model_num_epochs):
-                batches = self.call_memory("get_shuffled_training_data_generator", size)
-                losses = [
-                    network.train_and_sync_networks(self._seen(batch).states(network.input_names), batch.actions())[0]
-                    for batch in batches
-                ]
-                self.stop_if_asked()
-        screen.announce(f"{self.name}: the imitation model is trained, its loss is {np.mean(losses):.6g}")
+        return network.train_and_sync_networks(batch.states(network.input_names), batch.actions())[0]
 
     def _annotate(self) -> None:
         with screen.waiting_for("looking for familiar actions"):
@@ -156,12 +147,10 @@ class DDQNBCQAgent(DDQNAgent):
             parts = [self.familiar_actions(rows.next_state_columns) for rows in self._parts(data)]
         self.memory.annotate(_FAMILIAR, np.concatenate(parts).astype(np.float32))
 
-    def _seen(self, batch: Batch) -> Batch:
-        """Stored steps after the agent's filters."""
-        return self.update_loop.filtered(batch, may_update=False)
-
     def _parts(self, data: Batch) -> Iterator[Batch]:
-        return (self._seen(data[start : start + _ROWS_AT_ONCE]) for start in range(0, len(data), _ROWS_AT_ONCE))
+        """Stored steps after the agent's filters, in parts."""
+        for start in range(0, len(data), _ROWS_AT_ONCE):
+            yield self.update_loop.filtered(data[start : start + _ROWS_AT_ONCE], may_update=False)
 
     def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
         """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one familiar

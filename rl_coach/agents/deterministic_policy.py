@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Sequence
 
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
-from rl_coach.utilities.requirements import bounds, flags, number, optional
+from rl_coach.utilities.requirements import Constraint, bounds, exactly, flags, number, optional
+
+ACTOR_WITHOUT_TARGET = {
+    "use_target_network_for_evaluation": Constraint(
+        "False, because the actor has no target network", exactly(False).holds
+    ),
+}
+"""Entries of a table of constraints, for algorithms with an actor that has no target network."""
 
 
 class DeterministicPolicyNetworkParameters(NetworkParameters):

@@ -48,7 +48,6 @@ class DiscreteCQLAgent(DDQNAgent):
     """Double DQN that lowers the values of actions that are not in the data."""
 
     network_requirements = DDQNAgent.network_requirements
-    learns_from_stored_states = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         add_learned_weight(agent_parameters)

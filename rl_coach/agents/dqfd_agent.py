@@ -114,15 +114,9 @@ class DQfDAgent(DDQNAgent):
             self.stop_if_asked()
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm = self.ap.algorithm
-        return demonstration_rule(
-            super().make_update_rule(),
-            algorithm.n_step_weight,
-            algorithm.supervised_weight,
-            algorithm.margin,
-            self.spaces.action_mask_name,
-            self.ap.network_wrappers["main"].heads_parameters[0].loss_weight,
-        )
+        algorithm, (_, mask_name, loss_weight) = self.ap.algorithm, self.loss_settings
+        weights = algorithm.n_step_weight, algorithm.supervised_weight
+        return demonstration_rule(super().make_update_rule(), *weights, algorithm.margin, mask_name, loss_weight)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns, filters = super().learning_columns(batch), self.pre_network_filter

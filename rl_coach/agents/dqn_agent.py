@@ -8,11 +8,16 @@ import numpy as np
 
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.requirements import NetworkRequirement, Q
-from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
+from rl_coach.agents.rules.q_learning import (
+    SelectActions,
+    allowed_values,
+    greedy_by_target,
+    q_learning_rule,
+    selected_before,
+)
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
-from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
@@ -97,7 +102,5 @@ class DQNAgent(ValueOptimizationAgent):
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
         main, mask_name = self.networks["main"], self.spaces.action_mask_name
         next_states = batch.next_states(main.input_names)
-        q_t = main.target_network.predict(next_states)
-        if mask_name is not None:
-            q_t = np.where(allows(np, batch.next_state_columns[mask_name]), q_t, MASKED_LOGIT)
+        q_t = allowed_values(np, main.target_network.predict(next_states), batch.next_state_columns, mask_name)
         return {"extra/next_actions": np.asarray(self.select_actions(next_states, q_t), np.int32)}

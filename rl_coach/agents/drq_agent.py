@@ -10,6 +10,7 @@ import numpy as np
 from rl_coach.agents.core.requirements import ACTOR, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.deterministic_policy import (
+    ACTOR_WITHOUT_TARGET,
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
@@ -77,7 +78,7 @@ class DrQAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
         units of half of the action range
     """
 
-    constraints = {"image_shift": whole(0), "noise_clipping": number(0)}
+    constraints = {**ACTOR_WITHOUT_TARGET, "image_shift": whole(0), "noise_clipping": number(0)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,11 +125,6 @@ class DrQv2Agent(DDPGAgent):
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
-        if self.ap.algorithm.use_target_network_for_evaluation:
-            yield (
-                f"the actor of agent '{self.name}' has no target network: set use_target_network_for_evaluation to "
-                f"False"
-            )
         if not hasattr(self.ap.exploration, "noise_schedule"):
             yield (
                 f"agent '{self.name}' uses the exploration noise in its updates: set exploration to "

@@ -11,7 +11,7 @@ import numpy as np
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
-from rl_coach.agents.deterministic_policy import DeterministicPolicyNetworkParameters
+from rl_coach.agents.deterministic_policy import ACTOR_WITHOUT_TARGET, DeterministicPolicyNetworkParameters
 from rl_coach.agents.rules.fast_td3 import fast_td3_stages
 from rl_coach.agents.td3_agent import TD3Agent, TD3AlgorithmParameters
 from rl_coach.architectures.compiled_loop import CompiledAgent
@@ -66,7 +66,7 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
         number of returns
     """
 
-    constraints = {"v_min": number(), "v_max": number(), "atoms": whole(2)}
+    constraints = {**ACTOR_WITHOUT_TARGET, "v_min": number(), "v_max": number(), "atoms": whole(2)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,12 +123,7 @@ class FastTD3Agent(TD3Agent):
     }
 
     def unmet_by_settings(self) -> Iterator[str]:
-        yield from DDPGAgent.unmet_by_settings(self)
-        if self.ap.algorithm.use_target_network_for_evaluation:
-            yield (
-                f"the actor of agent '{self.name}' has no target network: set use_target_network_for_evaluation to "
-                f"False"
-            )
+        yield from DDPGAgent.unmet_by_settings(self)  # its critics have no streams, which TD3 checks
 
     def play_in_copies(self, count: int) -> Actors:
         self._spread_noise(count)

@@ -120,17 +120,12 @@ class HACDDPGAgent(DDPGAgent):
         chosen = super().act(action)
         if self.subgoals is None or chosen is None:
             return chosen
-        self.episode.tests_subgoal = self._tests_next_subgoal()
+        # a level that is itself tested tests all its subgoals
+        self.episode.tests_subgoal = self._phase is RunPhase.TRAIN and (
+            self.episode.is_tested or bool(self.rng.random() < self.ap.algorithm.sub_goal_testing_rate)
+        )
         directive: Any = Directive(chosen.action, self.episode.tests_subgoal)
         return ActionInfo(directive)
-
-    def _tests_next_subgoal(self) -> bool:
-        """True if the level below must pursue the next subgoal without exploration. If this level is itself tested, it
-        tests all its subgoals.
-        """
-        if self._phase is not RunPhase.TRAIN:
-            return False
-        return self.episode.is_tested or bool(self.rng.random() < self.ap.algorithm.sub_goal_testing_rate)
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Set the level's reward for its own goal, and the penalty of a tested subgoal that was missed."""

@@ -13,7 +13,7 @@ from rl_coach.agents.core.learning import NoLearning
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
-from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.core_types import ActionInfo, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.logger import screen
@@ -69,9 +69,7 @@ class HumanAgent(Agent):
         :raises CoachError: if the environment's actions have no keys
         """
         super().init_environment_dependent_modules()
-        self._print_keys(self.parent.real_environment)
-
-    def _print_keys(self, environment: Any) -> None:
+        environment = self.parent.real_environment
         keys_of: dict[str, list[str]] = {}
         for name, keys in environment.get_available_keys():
             keys_of.setdefault(name, []).append(keys)
@@ -109,15 +107,10 @@ class HumanAgent(Agent):
 
         :raises KeyboardInterrupt: if the player has left
         """
-        return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action()))
-
-    def _wait_for_action(self) -> ActionType:
-        while True:
-            action = self.parent.active_environment.get_action_from_user()
-            if action is not None:
-                self._is_saved = False
-                return action
+        while (action := self.parent.active_environment.get_action_from_user()) is None:
             self.stop_if_asked()
+        self._is_saved = False
+        return self.output_filter.reverse_filter(ActionInfo(action))
 
     def save_replay_buffer_and_exit(self) -> None:
         """Save the steps so far and end the run, as when the player closes the window.

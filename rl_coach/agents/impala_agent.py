@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.actor_critic_agent import ActorCriticNetworkParameters, actor_critic_rule
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters, actor_critic_rule
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
@@ -16,12 +16,10 @@ from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.vtrace import vtrace
 from rl_coach.architectures.policies import log_probabilities
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, Transition
 from rl_coach.exploration_policies.additive_noise import AdditiveNoise
-from rl_coach.exploration_policies.categorical import Categorical, categorical_or
-from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
-from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
+from rl_coach.exploration_policies.categorical import Categorical
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import FRACTION, number, whole
 
@@ -60,20 +58,20 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
         self.vtrace_lambda = 1.0
         self.beta_entropy = 0.01
 
+    def unmet(self) -> Iterator[str]:
+        if self.c_bar > self.rho_bar:
+            yield f"c_bar is {self.c_bar}, above rho_bar, {self.rho_bar}: set it to {self.rho_bar} at most"
 
-class IMPALAAgentParameters(AgentParameters):
+
+class IMPALAAgentParameters(ActorCriticAgentParameters):
     """IMPALA that samples from the policy; value and policy share embedders and middleware."""
 
     path = "rl_coach.agents.impala_agent:IMPALAAgent"
-    algorithm: IMPALAAlgorithmParameters
+    algorithm: IMPALAAlgorithmParameters  # type: ignore[assignment]
 
     def __init__(self) -> None:
-        super().__init__(
-            algorithm=IMPALAAlgorithmParameters(),
-            exploration=categorical_or(ContinuousEntropyParameters()),
-            memory=SingleEpisodeBufferParameters(),
-            networks={"main": ActorCriticNetworkParameters()},
-        )
+        super().__init__()
+        self.algorithm = IMPALAAlgorithmParameters()
 
 
 class IMPALAEpisode(SegmentedEpisode):
@@ -104,15 +102,6 @@ class IMPALAAgent(PolicyOptimizationAgent):
         self.action_advantages = self.register_signal("Advantages")
         self.state_values = self.register_signal("Values")
         self.importance_weights = self.register_signal("Importance Weights")
-
-    def unmet_by_settings(self) -> Iterator[str]:
-        yield from super().unmet_by_settings()
-        algorithm = self.ap.algorithm
-        if algorithm.c_bar > algorithm.rho_bar:
-            yield (
-                f"algorithm.c_bar of agent '{self.name}' is {algorithm.c_bar}, above rho_bar, {algorithm.rho_bar}: "
-                f"set it to {algorithm.rho_bar} at most"
-            )
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()

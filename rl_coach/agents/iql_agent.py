@@ -3,17 +3,15 @@ Implicit Q-Learning")."""
 
 from __future__ import annotations
 
-from typing import Iterator
-
 import numpy as np
 
 from rl_coach.agents.core.requirements import NetworkRequirement, V
 from rl_coach.agents.rules.implicit_q_learning import implicit_q_learning_stages
 from rl_coach.agents.soft_actor_critic_agent import (
+    FixedDataActorCriticAgent,
     SoftActorCriticAgent,
     SoftActorCriticAgentParameters,
     SoftActorCriticAlgorithmParameters,
-    unmet_by_fixed_data,
 )
 from rl_coach.architectures.update import Stages
 from rl_coach.core_types import Batch, TrainingSteps
@@ -53,7 +51,7 @@ class IQLAgentParameters(SoftActorCriticAgentParameters):
         self.network_wrappers["v"].create_target_network = False
 
 
-class IQLAgent(SoftActorCriticAgent):
+class IQLAgent(FixedDataActorCriticAgent):
     """Learns the values of the data's actions, and a policy that imitates the better actions."""
 
     network_requirements = {
@@ -61,10 +59,6 @@ class IQLAgent(SoftActorCriticAgent):
         "q": NetworkRequirement(SoftActorCriticAgent.network_requirements["q"].heads, has_target=True),
         "v": NetworkRequirement((V,)),
     }
-
-    def unmet_by_settings(self) -> Iterator[str]:
-        yield from super().unmet_by_settings()
-        yield from unmet_by_fixed_data(self)
 
     def make_update_rule(self) -> Stages:
         return implicit_q_learning_stages(self.ap.algorithm.expectile, self.ap.algorithm.inverse_temperature)

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAlgorithmParameters
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters, ClippedPPOAlgorithmParameters
 from rl_coach.agents.core.requirements import TEAM_POLICY, NetworkRequirement, V
 from rl_coach.agents.rules.mappo import mappo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters, TeamEmbedderParameters
 from rl_coach.architectures.head_parameters import TeamPolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.requirements import FLAG
 
 
@@ -50,7 +48,7 @@ class MAPPOAlgorithmParameters(ClippedPPOAlgorithmParameters):
         self.tells_players_apart = True
 
 
-class MAPPOAgentParameters(AgentParameters):
+class MAPPOAgentParameters(ClippedPPOAgentParameters):
     """MAPPO with one policy for all players."""
 
     path = "rl_coach.agents.mappo_agent:MAPPOAgent"
@@ -60,12 +58,10 @@ class MAPPOAgentParameters(AgentParameters):
     algorithm: MAPPOAlgorithmParameters
 
     def __init__(self) -> None:
-        super().__init__(
-            algorithm=MAPPOAlgorithmParameters(),
-            exploration=CategoricalParameters(),
-            memory=EpisodicExperienceReplayParameters(),
-            networks={"actor": MAPPOActorNetworkParameters(), "critic": MAPPOCriticNetworkParameters()},
-        )
+        super().__init__()
+        self.algorithm = MAPPOAlgorithmParameters()
+        self.exploration = CategoricalParameters()
+        self.network_wrappers = {"actor": MAPPOActorNetworkParameters(), "critic": MAPPOCriticNetworkParameters()}
 
 
 class MAPPOAgent(ClippedPPOAgent):

@@ -7,7 +7,7 @@ from typing import Iterator
 
 import numpy as np
 
-from rl_coach.agents.bc_agent import BCAlgorithmParameters, BCNetworkParameters
+from rl_coach.agents.bc_agent import BCAgentParameters, BCAlgorithmParameters
 from rl_coach.agents.core.requirements import POLICY, MemoryRequirement, NetworkRequirement, V
 from rl_coach.agents.imitation_agent import ImitationAgent
 from rl_coach.agents.mmc_agent import columns_with_returns
@@ -16,9 +16,7 @@ from rl_coach.architectures.head_parameters import VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import Stage, Stages
 from rl_coach.architectures.values import ValuesParameters
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch
-from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.requirements import FRACTION, number
 
@@ -41,7 +39,7 @@ class MARWILAlgorithmParameters(BCAlgorithmParameters):
         self.normaliser_rate = 1e-8
 
 
-class MARWILAgentParameters(AgentParameters):
+class MARWILAgentParameters(BCAgentParameters):
     """MARWIL that learns from the episodes of its memory: recorded episodes, its own episodes, or both. Evaluations
     have noise by default, as with ``BCAgentParameters``.
     """
@@ -50,16 +48,11 @@ class MARWILAgentParameters(AgentParameters):
     algorithm: MARWILAlgorithmParameters
 
     def __init__(self) -> None:
-        super().__init__(
-            algorithm=MARWILAlgorithmParameters(),
-            exploration=EGreedyParameters(),
-            memory=EpisodicExperienceReplayParameters(),
-            networks={
-                "main": BCNetworkParameters(),
-                "value": FullyConnectedParameters(VHeadParameters()),
-                NORMALISER: ValuesParameters(kept={"mean_squared_advantage": 100.0}),
-            },
-        )
+        super().__init__()
+        self.algorithm = MARWILAlgorithmParameters()
+        self.memory = EpisodicExperienceReplayParameters()
+        self.network_wrappers["value"] = FullyConnectedParameters(VHeadParameters())
+        self.network_wrappers[NORMALISER] = ValuesParameters(kept={"mean_squared_advantage": 100.0})
 
 
 class MARWILAgent(ImitationAgent):

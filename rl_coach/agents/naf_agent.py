@@ -8,18 +8,11 @@ import numpy as np
 
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
+from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import NAFHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
-from rl_coach.architectures.update import (
-    LearningBatch,
-    NetworkView,
-    Update,
-    UpdateRule,
-    assert_rank,
-    huber,
-    weighted_mean,
-)
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
@@ -96,7 +89,7 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
         advantage_tm1 = advantages(ops, head, batch.actions)
         q_tm1 = head["v"] + advantage_tm1
         errors = target_tm1 - q_tm1
-        losses = huber(ops, errors) if is_huber else errors * errors
+        losses = td_losses(ops, errors, is_huber)
         signals = {
             "Q": weighted_mean(ops, q_tm1, batch.weights),
             "L": weighted_mean(ops, ops.mean(head["factor"], axis=(1, 2)), batch.weights),
@@ -123,8 +116,8 @@ class NAFAgent(ValueOptimizationAgent):
         self.signals.use_for_rule("Q", self.q_values)
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return normalized_advantage_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+        is_huber, _, loss_weight = self.loss_settings
+        return normalized_advantage_rule(is_huber, loss_weight)
 
     def predict_states(self, states: list[StateType] | StateColumns) -> list[list[np.ndarray]]:
         outputs = self.get_prediction(states)

@@ -129,12 +129,8 @@ class NECAgent(ValueOptimizationAgent):
         )
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return neural_episodic_control_rule(
-            self.ap.algorithm.l2_norm_added_delta,
-            main.replace_mse_with_huber_loss,
-            main.heads_parameters[0].loss_weight,
-        )
+        is_huber, _, loss_weight = self.loss_settings
+        return neural_episodic_control_rule(self.ap.algorithm.l2_norm_added_delta, is_huber, loss_weight)
 
     def should_train(self) -> bool:
         return super().should_train() and self.dnd.has_enough_entries(self.ap.algorithm.number_of_knn)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
-from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from rl_coach.agents.mmc_agent import columns_with_returns
+from rl_coach.agents.mmc_agent import (
+    MixedMonteCarloAgent,
+    MixedMonteCarloAgentParameters,
+    MixedMonteCarloAlgorithmParameters,
+)
 from rl_coach.agents.rules.q_learning import allowed_values, q_learning_update
-from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
-from rl_coach.core_types import Batch
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.requirements import FLAG, FRACTION
 
 
-class PALAlgorithmParameters(DQNAlgorithmParameters):
+class PALAlgorithmParameters(MixedMonteCarloAlgorithmParameters):
     """Hyperparameters of advantage learning.
 
     :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives mixed Monte Carlo, values near
@@ -28,16 +25,15 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
     :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns
     """
 
-    constraints = {"pal_alpha": FRACTION, "persistent_advantage_learning": FLAG, "monte_carlo_mixing_rate": FRACTION}
+    constraints = {"pal_alpha": FRACTION, "persistent_advantage_learning": FLAG}
 
     def __init__(self) -> None:
         super().__init__()
         self.pal_alpha = 0.9
         self.persistent_advantage_learning = False
-        self.monte_carlo_mixing_rate = 0.1
 
 
-class PALAgentParameters(DQNAgentParameters):
+class PALAgentParameters(MixedMonteCarloAgentParameters):
     """Advantage learning with the settings of DQN, except the memory: it stores whole episodes with their returns."""
 
     path = "rl_coach.agents.pal_agent:PALAgent"
@@ -46,7 +42,6 @@ class PALAgentParameters(DQNAgentParameters):
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = PALAlgorithmParameters()
-        self.memory = EpisodicExperienceReplayParameters()
 
 
 def action_gap(ops: Any, q: Any, actions: Any) -> Any:
@@ -85,16 +80,10 @@ def advantage_learning_rule(
     return rule
 
 
-class PALAgent(ValueOptimizationAgent):
-    """Double DQN that subtracts a share of the action gap from each target."""
+class PALAgent(MixedMonteCarloAgent):
+    """Mixed Monte Carlo that subtracts a share of the action gap from each target."""
 
-    memory_requirement = MemoryRequirement.RETURNS
-    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
-    learns_from_stored_states = True
-    max_n_step = 0
+    network_requirements = MixedMonteCarloAgent.network_requirements
 
     def make_update_rule(self) -> UpdateRule:
         return advantage_learning_rule(self.ap.algorithm, *self.loss_settings)
-
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        return columns_with_returns(super().learning_columns(batch), batch)

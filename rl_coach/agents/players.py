@@ -190,14 +190,12 @@ class Players(AgentGroup):
         for player, answer in env_response.answers.items():
             if player in self.over:  # its agent has ended the episode, and the environment continues
                 continue
+            is_over = answer.game_over
             if player in self._frozen:
                 self._frozen[player].state = answer.next_state
-                is_over = answer.game_over
-            elif not self._plays_alone(player):
-                is_over = answer.game_over
-            else:
+            elif self._plays_alone(player):
                 agent = self._enter(player)
-                is_over = agent.observe(answer) or answer.game_over
+                is_over = agent.observe(answer) or is_over
                 if is_over:
                     self._end_episode(agent)
             if is_over:

@@ -16,13 +16,12 @@ from rl_coach.agents.core.compiled_epochs import (
 from rl_coach.agents.core.epochs import EpochLearning, estimates, last_rows
 from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.rules.advantages import generalized_advantages, generalized_advantages_of_copies
-from rl_coach.agents.rules.q_learning import q_lambda_rule
+from rl_coach.agents.rules.q_learning import allowed_values, q_lambda_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import NetworkView, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
@@ -97,8 +96,8 @@ class PQNAgent(ValueOptimizationAgent):
         self.q_targets = self.register_signal("Q Targets")
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return q_lambda_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+        is_huber, _, loss_weight = self.loss_settings
+        return q_lambda_rule(is_huber, loss_weight)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         why_not = self.why_exploration_is_not_compiled(actions)
@@ -109,9 +108,7 @@ class PQNAgent(ValueOptimizationAgent):
 
         def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
             q = networks["main"].online(states, training=False)[0]["q"]
-            return ops.max(
-                q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT), axis=-1
-            )
+            return ops.max(allowed_values(ops, q, states, mask_name), axis=-1)
 
         estimate = partial(
             generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.q_lambda
@@ -156,10 +153,10 @@ class PQNAgent(ValueOptimizationAgent):
 
     def _greedy_values(self, states: dict[str, np.ndarray]) -> np.ndarray:
         """The values max_a Q(s, a) [N] of the allowed actions. :param states: [N, ...] by name"""
-        main, mask_name = self.networks["main"], self.spaces.action_mask_name
+        main = self.networks["main"]
         inputs = {name: states[name] for name in main.input_names}
         q = main.online_network.predict(inputs, outputs=self._q_outputs)
-        return np.max(q if mask_name is None else np.where(allows(np, states[mask_name]), q, MASKED_LOGIT), axis=1)
+        return np.max(allowed_values(np, q, states, self.spaces.action_mask_name), axis=1)
 
     def post_training_commands(self) -> None:
         """Clear the memory, because the agent learns from each step in one training phase only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,16 +40,12 @@ class ProximalPolicyAgent(AdvantageAgent):
             make_updates=lambda columns: self.learn_from_played(columns),
         )
 
-    @cached_property
-    def _episode_columns(self) -> EpisodeColumns:
-        return EpisodeColumns(self)
-
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns to learn from: advantages, the critic's targets and the log probabilities of the actions taken.
 
         :param batch: whole episodes, one after the other
         """
-        return self._episode_columns.of(batch)
+        return EpisodeColumns(self).of(batch)
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]

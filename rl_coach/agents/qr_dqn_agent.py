@@ -123,10 +123,5 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
         return quantile_values.mean(axis=-1)
 
     def make_update_rule(self) -> UpdateRule:
-        main, algorithm = self.ap.network_wrappers["main"], self.ap.algorithm
-        return quantile_regression_rule(
-            algorithm.atoms,
-            algorithm.huber_loss_interval,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        algorithm, (_, mask_name, loss_weight) = self.ap.algorithm, self.loss_settings
+        return quantile_regression_rule(algorithm.atoms, algorithm.huber_loss_interval, mask_name, loss_weight)

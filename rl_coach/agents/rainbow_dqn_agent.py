@@ -64,4 +64,3 @@ class RainbowDQNAgent(CategoricalDQNAgent):
         "main": NetworkRequirement((HeadRequirement("RainbowQHeadParameters", *DISTRIBUTION.outputs),), has_target=True)
     }
     bootstrap_actions = (greedy_by_online, True)
-    learns_from_stored_states = True

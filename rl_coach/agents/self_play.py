@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -83,12 +83,12 @@ class PastPolicy:
 
     :param number: the number of the policy, counted from the first that joined the pool
     :param rating: the learner's Elo rating when the policy joined the pool; it does not change later
-    :param files: the policy's files, by name
+    :param files: the bytes of the policy's files as uint8 arrays, by name
     """
 
     number: int
     rating: float
-    files: dict[str, bytes]
+    files: dict[str, np.ndarray]
 
 
 class SelfPlay:
@@ -190,12 +190,9 @@ class SelfPlay:
 
         :raises CoachError: if the agent has no description of its policy
         """
-        counts: dict[type[StepMethod], Callable[[], int]] = {
-            TrainingSteps: lambda: self._agent.training_iteration,
-            EnvironmentSteps: lambda: self._agent.clock.steps,
-            EnvironmentEpisodes: lambda: self._agent.clock.episodes,
-        }
-        done = counts[type(self._parameters.every)]()
+        clock = self._agent.clock
+        counts = {TrainingSteps: clock.updates, EnvironmentSteps: clock.steps, EnvironmentEpisodes: clock.episodes}
+        done = counts[type(self._parameters.every)]
         if done < self._next_at:
             return
         self._next_at = done + self._parameters.every.num_steps
@@ -204,7 +201,8 @@ class SelfPlay:
             raise CoachError(
                 f"agent '{self.learner}' cannot play against itself: its class must define policy_description"
             )
-        self._pool.append(PastPolicy(self._num_frozen, self.rating, described))
+        arrays = {name: np.frombuffer(data, np.uint8) for name, data in described.items()}
+        self._pool.append(PastPolicy(self._num_frozen, self.rating, arrays))
         self._num_frozen += 1
 
     def forget_oldest(self) -> None:
@@ -222,14 +220,7 @@ class SelfPlay:
     def get_state(self) -> dict[str, Any]:
         """The pool, the ratings and the random stream."""
         return {
-            "pool": [
-                {
-                    "number": member.number,
-                    "rating": member.rating,
-                    "files": {name: np.frombuffer(data, np.uint8) for name, data in member.files.items()},
-                }
-                for member in self._pool
-            ],
+            "pool": [dict(vars(member)) for member in self._pool],
             "rating": float(self.rating),
             "num_frozen": self._num_frozen,
             "next_at": self._next_at,
@@ -239,13 +230,7 @@ class SelfPlay:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore a state that ``get_state`` returned."""
         self._loaded = {}
-        self._pool = [
-            PastPolicy(
-                one["number"], one["rating"],
-                {name: np.asarray(data, np.uint8).tobytes() for name, data in one["files"].items()},
-            )
-            for one in state["pool"]
-        ]  # fmt: skip
+        self._pool = [PastPolicy(**one) for one in state["pool"]]
         self.rating, self._num_frozen, self._next_at = state["rating"], state["num_frozen"], state["next_at"]
         self._rng.bit_generator.state = state["rng"]
 
@@ -253,5 +238,5 @@ class SelfPlay:
 def _load(member: PastPolicy) -> Policy:
     with tempfile.TemporaryDirectory() as folder:
         for name, data in member.files.items():
-            pathlib.Path(folder, name).write_bytes(data)
+            pathlib.Path(folder, name).write_bytes(data.tobytes())
         return own_policy(*files.read(folder))

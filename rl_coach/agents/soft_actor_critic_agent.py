@@ -5,6 +5,7 @@ and SimbaV2 are settings of the second form.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Iterator
 
 import numpy as np
@@ -296,26 +297,25 @@ class SoftActorCriticAgent(Agent):
         outputs = self.get_prediction(states)
         return [[output[row] for output in outputs] for row in range(len(states))]
 
-    def choose_actions(self, states: StateColumns) -> np.ndarray:
+    def _drawn(self, policy: list[np.ndarray]) -> np.ndarray:
         deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        actions = self._choice.choose(self.get_prediction(states)[:2], None, self.rng, deterministic)
+        return self._choice.choose(policy, None, self.rng, deterministic)
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        actions = self._drawn(self.get_prediction(states)[:2])
         self.action_signal.add_sample(actions)
         return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        action = self._chosen(curr_state)
-        self.action_signal.add_sample(action)
-        return ActionInfo(action)
-
-    def _chosen(self, curr_state: StateType) -> np.ndarray:
         outputs = self.acting_prediction(curr_state)
         if self.exploration_policy.draws_from_features and self._phase is RunPhase.TRAIN:
             mean, _, *features = outputs
             u = self.exploration_policy.get_action([mean, *features])
-            return self._choice.centre + self._choice.radius * np.tanh(u)
-        deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        rows = [output[None] for output in outputs[:2]]
-        return self._choice.choose(rows, None, self.rng, deterministic)[0]
+            action = self._choice.centre + self._choice.radius * np.tanh(u)
+        else:
+            action = self._drawn([output[None] for output in outputs[:2]])[0]
+        self.action_signal.add_sample(action)
+        return ActionInfo(action)
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
@@ -327,9 +327,7 @@ class SoftActorCriticAgent(Agent):
         )
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
-            return self._compiled_columns(random, key, drawn)
-
+        columns = partial(self._compiled_columns, random)
         return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
@@ -369,11 +367,15 @@ class SoftActorCriticAgent(Agent):
         return uniform_at_first(ops, random, exploration, self.spaces.action, lambda: self.acts_by_networks)
 
 
-def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
-    """Messages about wrong settings of an agent that learns a Gaussian policy with a squashed mean from fixed data."""
-    if not agent.ap.is_batch_rl_training:
-        yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
-    if not agent.ap.algorithm.use_deterministic_for_evaluation:
-        yield (
-            f"agent '{agent.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to True"
-        )
+class FixedDataActorCriticAgent(SoftActorCriticAgent):
+    """Learns a Gaussian policy with a squashed mean from fixed data. A subclass defines the update rule."""
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not self.ap.is_batch_rl_training:
+            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+        if not self.ap.algorithm.use_deterministic_for_evaluation:
+            yield (
+                f"agent '{self.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to "
+                f"True"
+            )

@@ -9,48 +9,39 @@ import numpy as np
 from rl_coach.agents.core.compiled_replay import CompiledReplay
 from rl_coach.agents.core.learning import PhaseLearning
 from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
-from rl_coach.agents.ddpg_agent import DDPGAgent
-from rl_coach.agents.deterministic_policy import (
-    DeterministicPolicyAlgorithmParameters,
-    DeterministicPolicyNetworkParameters,
-)
+from rl_coach.agents.ddpg_agent import DDPGActorNetworkParameters, DDPGAgent, DDPGCriticNetworkParameters
+from rl_coach.agents.deterministic_policy import DeterministicPolicyAlgorithmParameters
 from rl_coach.agents.rules.deterministic_policy import td3_stages
 from rl_coach.architectures.compiled_loop import CompiledAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.head_parameters import TD3VHeadParameters
 from rl_coach.architectures.update import Stages
-from rl_coach.base_parameters import AgentParameters, EmbedderScheme
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.requirements import number, whole
 
 
-class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
+class TD3CriticNetworkParameters(DDPGCriticNetworkParameters):
     """Parameters of several critics Q(s, a) with shared embedders and separate middlewares.
 
     :param num_q_networks: number of critics; the same number as the algorithm's ``num_q_networks``
     """
 
     def __init__(self, num_q_networks: int) -> None:
-        super().__init__(batch_size=100, learning_rate=0.001)
-        self.input_embedders_parameters = {
-            "observation": InputEmbedderParameters(),
-            "action": InputEmbedderParameters(scheme=EmbedderScheme.Shallow),
-        }
-        self.middleware_parameters = FCMiddlewareParameters(num_streams=num_q_networks)
+        super().__init__()
+        self.batch_size = 100
+        self.middleware_parameters.num_streams = num_q_networks
         self.heads_parameters = [TD3VHeadParameters()]
 
 
-class TD3ActorNetworkParameters(DeterministicPolicyNetworkParameters):
+class TD3ActorNetworkParameters(DDPGActorNetworkParameters):
     """The policy network."""
 
     def __init__(self) -> None:
-        super().__init__(batch_size=100, learning_rate=0.001)
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [DDPGActorHeadParameters(batchnorm=False)]
+        super().__init__()
+        self.batch_size = 100
+        self.learning_rate = 0.001
 
 
 class TD3AlgorithmParameters(DeterministicPolicyAlgorithmParameters):
@@ -160,14 +151,6 @@ class TD3Agent(DDPGAgent):
         """Number of updates after episodes with ``steps`` steps in total."""
         return steps
 
-    def _steps_at_once(self) -> int:
-        """Number of steps of the episodes that have just ended in all copies of the environment, or that have just
-        arrived from another process.
-        """
-        if self.is_played_elsewhere:
-            return self.clock.steps_at_once
-        return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
-
     def make_learning(self) -> PhaseLearning:
         learning: Any = super().make_learning()
         if self.ap.algorithm.act_for_full_episodes:
@@ -175,8 +158,11 @@ class TD3Agent(DDPGAgent):
         return learning
 
     def _start_after_episodes(self, updates_left: int | None) -> int:
+        # the steps of the episodes that have just arrived, or have just ended in all copies of the environment
+        ended = self.episode.steps * (1 if self.parallel is None else self.parallel.count)
+        arrived = self.clock.steps_at_once if self.is_played_elsewhere else ended
         # no updates are made for the steps of heatup
-        steps = min(self.clock.steps - self.clock.last_phase, self._steps_at_once())
+        steps = min(self.clock.steps - self.clock.last_phase, arrived)
         updates = self.updates_of_full_episodes(steps)
         if not steps:  # the user's program has asked for this phase
             updates = self.ap.algorithm.num_consecutive_training_steps

@@ -111,7 +111,5 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 class RandomAgent(TD3ExplorationAgent):
     """Acts with its exploration policy, at random by default. It learns only the novelty of observations."""
 
-    memory_requirement = TD3ExplorationAgent.memory_requirement
-
     def make_learning(self) -> NoLearning:
         return NoLearning(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
@@ -153,14 +153,22 @@ class ValueOptimizationAgent(Agent):
 
         :param epochs: number of passes over the transitions
         """
-        size = self.ap.network_wrappers["reward_model"].batch_size
-        with screen.waiting_for("training the reward model"):
+        self._fit_to_memory("reward_model", epochs, self.get_reward_model_loss)
+
+    def _fit_to_memory(self, network_name: str, epochs: int, learn: Callable[[Batch], float]) -> None:
+        """Train a network on the memory's training episodes, and print its loss.
+
+        :param epochs: number of passes over the transitions
+        :param learn: makes an update on a batch, which has passed the agent's filters, and returns the loss
+        """
+        size, what = self.ap.network_wrappers[network_name].batch_size, network_name.replace("_", " ")
+        with screen.waiting_for(f"training the {what}"):
             for _ in range(epochs):
                 batches = self.call_memory("get_shuffled_training_data_generator", size)
-                losses = [self.get_reward_model_loss(self.update_loop.filtered(batch, False)) for batch in batches]
+                losses = [learn(self.update_loop.filtered(batch, may_update=False)) for batch in batches]
                 self.stop_if_asked()
         if epochs:
-            screen.announce(f"{self.name}: the reward model is trained, its loss is {np.mean(losses):.6g}")
+            screen.announce(f"{self.name}: the {what} is trained, its loss is {np.mean(losses):.6g}")
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")

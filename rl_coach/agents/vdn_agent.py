@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from rl_coach.agents.core.requirements import TEAM_Q, NetworkRequirement
 from rl_coach.agents.ddqn_agent import greedy_by_online
-from rl_coach.agents.dqn_agent import DQNAgent, DQNAlgorithmParameters
+from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters, DQNAlgorithmParameters
 from rl_coach.agents.rules.value_decomposition import value_decomposition_rule
 from rl_coach.architectures.embedder_parameters import TeamEmbedderParameters
 from rl_coach.architectures.head_parameters import TeamQHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyOfPartsParameters
-from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.requirements import FLAG
 
@@ -43,7 +41,7 @@ class VDNAlgorithmParameters(DQNAlgorithmParameters):
         self.supports_parameter_noise = False
 
 
-class VDNAgentParameters(AgentParameters):
+class VDNAgentParameters(DQNAgentParameters):
     """VDN with epsilon-greedy exploration of each player and uniform replay of joint transitions."""
 
     path = "rl_coach.agents.vdn_agent:VDNAgent"
@@ -51,12 +49,10 @@ class VDNAgentParameters(AgentParameters):
     algorithm: VDNAlgorithmParameters
 
     def __init__(self) -> None:
-        super().__init__(
-            algorithm=VDNAlgorithmParameters(),
-            exploration=EGreedyOfPartsParameters(),
-            memory=ExperienceReplayParameters(),
-            networks={"main": VDNNetworkParameters()},
-        )
+        super().__init__()
+        self.algorithm = VDNAlgorithmParameters()
+        self.network_wrappers = {"main": VDNNetworkParameters()}
+        self.exploration = EGreedyOfPartsParameters()
         self.exploration.epsilon_schedule = LinearSchedule(1.0, 0.05, 50000)
         self.exploration.evaluation_epsilon = 0.0
 

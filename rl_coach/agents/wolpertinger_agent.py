@@ -12,17 +12,15 @@ import numpy as np
 from rl_coach.agents.ddpg_agent import (
     DDPGActorNetworkParameters,
     DDPGAgent,
+    DDPGAgentParameters,
     DDPGAlgorithmParameters,
     DDPGCriticNetworkParameters,
 )
 from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.agents.rules.deterministic_policy import NextValue, best_of_next_actions, value_of_target_policy
 from rl_coach.architectures.head_parameters import WolpertingerActorHeadParameters
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType
-from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.filters.action.partial_discrete_action_space_map import PartialDiscreteActionSpaceMap
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utilities.requirements import flags, whole
@@ -64,7 +62,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
         self.use_full_policy_in_target = False
 
 
-class WolpertingerAgentParameters(AgentParameters):
+class WolpertingerAgentParameters(DDPGAgentParameters):
     """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
 
     :param use_batchnorm: True: batch normalisation in both networks
@@ -74,15 +72,12 @@ class WolpertingerAgentParameters(AgentParameters):
     algorithm: WolpertingerAlgorithmParameters
 
     def __init__(self, use_batchnorm: bool = False) -> None:
-        super().__init__(
-            algorithm=WolpertingerAlgorithmParameters(),
-            exploration=OUProcessParameters(),
-            memory=EpisodicExperienceReplayParameters(),
-            networks={
-                "actor": WolpertingerActorNetworkParameters(use_batchnorm),
-                "critic": WolpertingerCriticNetworkParameters(use_batchnorm),
-            },
-        )
+        super().__init__()
+        self.algorithm = WolpertingerAlgorithmParameters()
+        self.network_wrappers = {
+            "actor": WolpertingerActorNetworkParameters(use_batchnorm),
+            "critic": WolpertingerCriticNetworkParameters(use_batchnorm),
+        }
 
 
 class WolpertingerAgent(DDPGAgent):
@@ -90,7 +85,6 @@ class WolpertingerAgent(DDPGAgent):
     learns from the embeddings of the actions that were taken.
     """
 
-    network_requirements = DDPGAgent.network_requirements  # the agent's own update reads the same outputs
     acting_networks = ("actor", "critic")
     supports_curiosity = True
     needs_bounded_actions = False  # the policy's actions are points among the embeddings

@@ -29,7 +29,7 @@ _SECONDS_BETWEEN_LOGS = 5.0
 _LONGEST_REASON = 200
 _MOST_METRICS = 1000  # limit of metrics in one call to MLflow
 _STEPS = "Total steps"
-_EVALUATION = ("mean", "minimum", "maximum", "confidence_low", "confidence_high")
+_EVALUATION = ("mean", "minimum", "maximum", "confidence_low", "confidence_high", "episodes")
 
 
 class Tracker(Callback):
@@ -118,7 +118,6 @@ class Tracker(Callback):
     def on_evaluation_end(self, run: RunView) -> None:
         found = EvaluationStatistics.of(run.evaluation_rewards)
         values = {f"evaluation/{name}": getattr(found, name) for name in _EVALUATION}
-        values["evaluation/episodes"] = found.episodes
         self._try(lambda: self.log({name: value for name, value in values.items() if value is not None}, run.steps))
         self._send_videos(run)
 

@@ -44,6 +44,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     """
 
     episode_attributes = ()
+    schedule_names = ("noise_schedule",)
 
     def __init__(
         self,
@@ -86,20 +87,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     def _scaled_to_space(self, noise: float) -> Any:
         return noise * self._unit
 
-    def advance(self, steps: int) -> None:
-        if self.phase == RunPhase.TRAIN:
-            self.noise_schedule.advance(steps)
-
     def get_control_param(self) -> np.ndarray:
         """The scheduled standard deviation of each element, [D]."""
         return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "noise_schedule": self.noise_schedule.get_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self.noise_schedule.set_state(state["noise_schedule"])
 
 
 def _range_of(space: ActionSpace) -> np.ndarray:
@@ -128,16 +118,14 @@ class AdditiveNoise(NoiseLevel):
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
-        values, shape = action_values(), (count, *self.action_space.shape)
-        means = np.reshape(values[0] if isinstance(values, (list, tuple)) else values, shape)
-        deviations: Any = None
-        if isinstance(values, (list, tuple)) and len(values) > 1 and self.phase != RunPhase.TEST:
-            deviations = np.reshape(values[1], shape)
-        levels = self._levels(count)
-        if deviations is None:
-            unit = self._scaled_to_space(1.0)
-            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * unit
-        return self.rng.normal(means, deviations)
+        predicted, shape = action_values(), (count, *self.action_space.shape)
+        means, *learned = predicted if isinstance(predicted, (list, tuple)) else [predicted]
+        levels = self._levels(count)  # advances the schedule, also if the agent learns the deviation
+        if learned and self.phase != RunPhase.TEST:
+            deviations = np.reshape(learned[0], shape)
+        else:
+            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * self._scaled_to_space(1.0)
+        return self.rng.normal(np.reshape(means, shape), deviations)
 
     def action_choice(self) -> GaussianChoice:
         return GaussianChoice()

@@ -44,6 +44,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     """
 
     episode_attributes = ()
+    schedule_names = ("temperature_schedule",)
 
     def __init__(self, action_space: ActionSpace, temperature_schedule: Schedule):
         super().__init__(action_space)
@@ -62,20 +63,9 @@ class Boltzmann(DiscreteActionExplorationPolicy):
             self.temperature_schedule.step()
         return sample_action(weights, self.rng, action_mask)
 
-    def advance(self, steps: int) -> None:
-        if self.phase == RunPhase.TRAIN:
-            self.temperature_schedule.advance(steps)
-
     def action_choice(self) -> SoftmaxChoice:
         return SoftmaxChoice(float(self.temperature_schedule.current_value))
 
     def get_control_param(self) -> float:
         """The temperature."""
         return self.temperature_schedule.current_value
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "temperature_schedule": self.temperature_schedule.get_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self.temperature_schedule.set_state(state["temperature_schedule"])

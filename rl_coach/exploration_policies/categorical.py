@@ -51,16 +51,13 @@ class Categorical(DiscreteActionExplorationPolicy):
         :param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]
         """
         if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):
-            masks = None if action_mask is None else action_mask[None]
-            return self._action_in_parts(np.asarray(action_values)[None], masks)
+            parts, masks = np.asarray(action_values)[None], None if action_mask is None else action_mask[None]
+            action = self.get_actions(lambda: parts, 1, masks)[0]
+            return action, (parts if masks is None else allowed_probabilities(parts, masks))[0]
         if self.phase == RunPhase.TRAIN:
             return sample_action(action_values, self.rng, action_mask)
         probabilities = np.ravel(action_values)
         return best_action(probabilities, self.rng, action_mask)
-
-    def _action_in_parts(self, probabilities: np.ndarray, masks: np.ndarray | None) -> Any:
-        action = self.get_actions(lambda: probabilities, 1, masks)[0]
-        return action, (probabilities if masks is None else allowed_probabilities(probabilities, masks))[0]
 
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None

@@ -61,7 +61,7 @@ class EGreedy(ExplorationPolicy):
     """
 
     episode_attributes: tuple[str, ...] | None = ()
-
+    schedule_names = ("epsilon_schedule",)
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
     advice_on_actions = "the actions are neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
@@ -100,8 +100,9 @@ class EGreedy(ExplorationPolicy):
     def requires_action_values(self) -> bool:
         # called twice in each step, so inlined: a call of _epsilon would be slower
         epsilon = self.evaluation_epsilon if self.phase is RunPhase.TEST else self.epsilon_schedule.current_value
-        if self.current_random_value >= epsilon:
-            return True
+        return self.current_random_value >= epsilon or self._random_action_requires_values()
+
+    def _random_action_requires_values(self) -> bool:
         if self.continuous_exploration_policy is not None:
             return self.phase != RunPhase.TRAIN
         return self.tells_all_probabilities and isinstance(self.action_space, DiscreteActionSpace)
@@ -194,8 +195,7 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = self.rng.random()
 
     def advance(self, steps: int) -> None:
-        if self.phase == RunPhase.TRAIN:
-            self.epsilon_schedule.advance(steps)
+        super().advance(steps)
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.advance(steps)
 
@@ -246,11 +246,7 @@ class EGreedy(ExplorationPolicy):
         return self._epsilon()
 
     def get_state(self) -> dict[str, Any]:
-        state = {
-            **super().get_state(),
-            "epsilon_schedule": self.epsilon_schedule.get_state(),
-            "current_random_value": self.current_random_value,
-        }
+        state = {**super().get_state(), "current_random_value": self.current_random_value}
         if self.continuous_exploration_policy is not None:
             state["continuous_exploration_policy"] = self.continuous_exploration_policy.get_state()
         return state
@@ -269,7 +265,6 @@ class EGreedy(ExplorationPolicy):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._random_actions.rng = self.rng
-        self.epsilon_schedule.set_state(state["epsilon_schedule"])
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])

@@ -109,6 +109,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     state.
 
     :param action_space: the agent's action space
+    :cvar schedule_names: the names of the attributes that are schedules
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: the generator of the policy's random numbers
@@ -130,6 +131,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     num_heads = 1
     draws_by_probabilities = False
     acts_in_columns = False
+    schedule_names: tuple[str, ...] = ()
     own_state: tuple[str, ...] = ("rng",)
 
     def __init__(self, action_space: ActionSpace):
@@ -147,12 +149,14 @@ class ExplorationPolicy(KeepsEpisodeState):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
 
-        :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean of
-            continuous actions; None if ``requires_action_values`` returned False
+        :param action_values: the agent's predictions: a value or a probability for each discrete action; the mean [D]
+            of continuous actions, or a list of the mean and, if the agent learns it, the standard deviation; None if
+            ``requires_action_values`` returned False
         :param action_mask: [A] of 0 and 1, the allowed discrete actions; None allows all. The argument is only passed
-            if the environment has masks, so a policy without this argument works with other environments
-        :return: for discrete actions, the action and the probabilities [A] of the choice; for continuous actions, the
-            action
+            if the environment has masks, so a policy without this argument works with other environments. Continuous
+            actions have no masks
+        :return: for discrete actions, the action and the probabilities [A] from which it was chosen, one-hot for the
+            best action; for continuous actions, the action [D], not clipped to the space
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
@@ -172,9 +176,12 @@ class ExplorationPolicy(KeepsEpisodeState):
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
-        """Advance the schedules by steps that another process played. For the steps of this process, ``get_action``
-        advances them.
+        """Advance the schedules, in TRAIN, by steps that another process played. For the steps of this process,
+        ``get_action`` advances them.
         """
+        if self.phase == RunPhase.TRAIN:
+            for name in self.schedule_names:
+                getattr(self, name).advance(steps)
 
     def set_worker(self, index: int, num_workers: int) -> None:
         """Set the number of this worker, for policies that explore differently in each worker. ``get_state`` does not
@@ -203,7 +210,8 @@ class ExplorationPolicy(KeepsEpisodeState):
 
     def get_state(self) -> dict[str, Any]:
         """The state that a checkpoint must hold to continue exactly."""
-        return {"rng": self.rng.bit_generator.state}
+        schedules = {name: getattr(self, name).get_state() for name in self.schedule_names}
+        return {"rng": self.rng.bit_generator.state, **schedules}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned.
@@ -229,6 +237,8 @@ class ExplorationPolicy(KeepsEpisodeState):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["rng"]  # in place: several actors may share the generator
+        for name in self.schedule_names:
+            getattr(self, name).set_state(state[name])
 
     def _refuse(self, reason: str) -> CoachError:
         """The error that says why the action space is refused; ``reason`` ends with what to do."""
@@ -241,13 +251,6 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
     advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
 
-    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """Choose an action.
-
-        :return: the action, and the probabilities [A] from which it was chosen: one-hot for the best action
-        """
-        return super().get_action(action_values, action_mask)
-
 
 class ContinuousActionExplorationPolicy(ExplorationPolicy):
     """A policy that chooses a point of a ``BoxActionSpace`` or a ``GoalsSpace``."""
@@ -255,22 +258,11 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
     supported_actions: tuple[type, ...] = (BoxActionSpace, GoalsSpace)
     advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
 
-    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """Choose an action.
-
-        :param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard deviation
-        :param action_mask: not used; continuous actions have no masks
-        :return: [D], not clipped to the space
-        """
-        return super().get_action(action_values, action_mask)
-
     def _mean_and_std(self, action_values: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """The mean and the agent's own standard deviation, if it has one, both of the action space's shape."""
+        mean, *learned = action_values if isinstance(action_values, (list, tuple)) else [action_values]
         shape = tuple(self.action_space.shape)
-        if not isinstance(action_values, (list, tuple)):
-            return np.reshape(action_values, shape), None
-        std = np.reshape(action_values[1], shape) if len(action_values) > 1 else None
-        return np.reshape(action_values[0], shape), std
+        return np.reshape(mean, shape), np.reshape(learned[0], shape) if learned else None
 
 
 def best_action(

@@ -3,6 +3,8 @@ experience replay", section 4.1)."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
@@ -55,3 +57,10 @@ class PerWorkerEGreedy(EGreedy):
 
     def _epsilon(self) -> float:
         return super()._epsilon() if self.phase is RunPhase.TEST else super()._epsilon() ** self._exponent
+
+    def _epsilons(self, count: int) -> np.ndarray:
+        epsilons = super()._epsilons(count)  # outside of TRAIN, they come from _epsilon
+        return epsilons**self._exponent if self.phase is RunPhase.TRAIN else epsilons
+
+    def requires_action_values(self) -> bool:
+        return self.current_random_value >= self._epsilon() or self._random_action_requires_values()

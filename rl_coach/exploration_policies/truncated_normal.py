@@ -7,39 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.exploration_policies.additive_noise import NoiseLevel
-from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters, NoiseLevel
 from rl_coach.policy.action_choice import GaussianChoice
-from rl_coach.schedules import LinearSchedule, Schedule
+from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.requirements import FLAG, number, schedule
 
 
-class TruncatedNormalParameters(ExplorationParameters):
-    """Gaussian noise around the agent's action that never leaves the bounds.
+class TruncatedNormalParameters(AdditiveNoiseParameters):
+    """Gaussian noise around the agent's action that never leaves the bounds. The standard deviations are set as in
+    ``AdditiveNoiseParameters``.
 
-    :ivar noise_schedule: the standard deviation in training
-    :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar clip_low: the lowest possible action
     :ivar clip_high: the highest possible action
-    :ivar noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute
     """
 
-    constraints = {
-        "noise_schedule": schedule(number(0)),
-        "evaluation_noise": number(0),
-        "noise_as_percentage_from_action_space": FLAG,
-    }
     path = "rl_coach.exploration_policies.truncated_normal:TruncatedNormal"
 
     def __init__(self) -> None:
         super().__init__()
-        self.noise_schedule: Schedule = LinearSchedule(0.1, 0.1, 50000)
-        self.evaluation_noise = 0.05
         self.clip_low: Any = 0
         self.clip_high: Any = 1
-        self.noise_as_percentage_from_action_space = True
 
 
 class TruncatedNormal(NoiseLevel):

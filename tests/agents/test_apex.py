@@ -87,6 +87,20 @@ def test_each_worker_has_an_epsilon_of_its_own():
     assert epsilon_of(alone) == 0.4
 
 
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_a_worker_is_random_as_often_as_its_epsilon_says(in_columns):
+    policy = PerWorkerEGreedy(DiscreteActionSpace(3), ConstantSchedule(0.4), 0.01)
+    policy.seed(0)
+    policy.set_worker(3, 4)
+    policy.change_phase(RunPhase.TRAIN)
+    values = np.array([0.0, 1.0, 0.0])
+    if in_columns:
+        actions = policy.get_actions(lambda: np.tile(values, (1000, 1)), 1000)
+    else:
+        actions = np.array([policy.get_action(values)[0] for _ in range(1000)])
+    assert np.count_nonzero(actions != 1) < 10, "epsilon is 0.00066; worker 0 has 0.4, which gives about 270"
+
+
 def test_a_policy_that_a_worker_receives_does_not_change_its_epsilon():
     trainer, worker = (PerWorkerEGreedy(DiscreteActionSpace(3), LinearSchedule(0.4, 0.2, 10), 0.01) for _ in range(2))
     worker.set_worker(3, 4)

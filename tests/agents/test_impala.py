@@ -256,7 +256,7 @@ def test_segments_of_one_update_that_wait_are_part_of_a_checkpoint(tmp_path):
 def test_a_trace_longer_than_the_correction_is_refused(tmp_path):
     parameters = impala()
     parameters.algorithm.c_bar = 2.0
-    with pytest.raises(CoachError, match=r"c_bar of agent .* above rho_bar"):
+    with pytest.raises(CoachError, match=r"algorithm.c_bar is 2.0, above rho_bar"):
         graph(parameters, Bandit, tmp_path)
 
 
