@@ -8,8 +8,8 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.context_replay import ContextPass, ContextReplay
 from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.agents.core.episode_replay import ContextPass, ContextReplay
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement
 from rl_coach.agents.imitation_agent import ImitationAgent
 from rl_coach.agents.rules.decision_transformer import trajectory_rule

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.future_replay import FutureReplay
+from rl_coach.agents.core.episode_replay import FutureReplay
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement
 from rl_coach.agents.rules.future_measurements import future_measurements_rule, values_for_goal
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent

@@ -14,7 +14,7 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
-from rl_coach.agents.rules.drq import DrQRules
+from rl_coach.agents.rules.drq import drq_stages
 from rl_coach.agents.td3_agent import TWIN_CRITICS
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
@@ -141,7 +141,7 @@ class DrQv2Agent(DDPGAgent):
         return [name for name in images if name in embedded and spaces[name].num_dimensions == 3]
 
     def make_update_rule(self) -> Stages:
-        return DrQRules(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action).stages()
+        return drq_stages(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action)
 
     def learning_scalars(self) -> dict[str, float]:
         policy: Any = self.exploration_policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.agents.core.data_statistics import learn_statistics_of
+from rl_coach.agents.core.recorded_values import learn_statistics_of
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.imitation import imitation_rule

@@ -105,7 +105,7 @@ class TRPOAgent(SeparateNetworksAgent):
             algorithm.line_search_shortening,
             algorithm.line_search_attempts,
         )
-        return Stage(("actor",), surrogate_rule(mask), move=region), Stage(("critic",), value_rule())
+        return Stage(("actor",), surrogate_rule(mask), move=region), Stage(("critic",), value_rule)
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
         signals = ["Policy Loss", "Entropy", *TrustRegion.signal_names]

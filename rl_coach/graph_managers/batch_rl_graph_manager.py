@@ -10,7 +10,7 @@ from typing import Any, Sequence, cast
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.core.data_statistics import learn_statistics_of
+from rl_coach.agents.core.recorded_values import learn_statistics_of
 from rl_coach.agents.core.update_loop import DataSetLearning
 from rl_coach.base_parameters import (
     AgentParameters,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.context_replay import ContextPass, contexts
+from rl_coach.agents.core.episode_replay import ContextPass, contexts
 from rl_coach.agents.decision_transformer_agent import DecisionTransformerAgentParameters
 from rl_coach.agents.rules.decision_transformer import trajectory_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

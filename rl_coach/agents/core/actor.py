@@ -31,11 +31,6 @@ class Actor:
     :param input_filter: the input filter with the histories of this episode
     :param output_filter: the output filter with its state of this episode
     :param exploration_policy: the exploration policy with its state of this episode; None until it is built
-
-    :ivar recurrent_states: a dict from the name of a network to its recurrent state; only valid while another actor
-        acts
-    :ivar attributes: the attributes of a user's agent that ``episode_attributes`` names; only valid while another actor
-        acts
     """
 
     def __init__(
@@ -50,8 +45,6 @@ class Actor:
         self.episode = episode
         self.input_filter, self.output_filter = input_filter, output_filter
         self.exploration_policy = exploration_policy
-        self.recurrent_states: dict[str, Any] = {}
-        self.attributes: dict[str, Any] = {}
         self._suspended: list[tuple[Any, Any]] = []
         # decided once in each episode, because each step reads them
         self._filters_responses = self._filters_actions = True
@@ -77,30 +70,30 @@ class Actor:
 
     def enter(self) -> None:
         """Let the agent act as this actor: restore the state that ``leave`` has saved."""
-        agent = self._agent
-        agent.actor = self
-        for name, state in self.recurrent_states.items():
-            agent.networks[name].online_network.recurrent_state = state
-        if self.attributes:
-            vars(agent).update(self.attributes)
+        self._agent.actor = self
+        self._restore_episode()
         for part, state in self._suspended:
             part.resume(state)
 
     def leave(self) -> None:
         """Save the episode's state that the networks, the agent and a user's own parts hold while the actor acts."""
-        if self._agent.is_recurrent:
-            self.recurrent_states = self._present_recurrent_states()
-        self.attributes = self._present_attributes()
+        self._save_episode()
         parts = (*self.input_filter.members, *self.output_filter.members, self.exploration_policy)
         # a user's filter or policy that saves and restores its own state
         self._suspended = [(part, part.suspend()) for part in parts if exchanges_episodes(part)]
 
-    def _present_recurrent_states(self) -> dict[str, Any]:
-        return {name: one.online_network.recurrent_state for name, one in self._agent.networks.items()}
+    def _save_episode(self) -> None:
+        """Save the episode's state that the networks and the agent hold while the actor acts."""
+        agent, attributes = self._agent, vars(self._agent)
+        if agent.is_recurrent:
+            networks = agent.networks.items()
+            self.episode.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
+        self.episode.attributes = {name: attributes[name] for name in agent.episode_state.names if name in attributes}
 
-    def _present_attributes(self) -> dict[str, Any]:
-        attributes = vars(self._agent)
-        return {name: attributes[name] for name in self._agent.episode_state.names if name in attributes}
+    def _restore_episode(self) -> None:
+        for name, state in (self.episode.recurrent_states or {}).items():
+            self._agent.networks[name].online_network.recurrent_state = state
+        vars(self._agent).update(self.episode.attributes)
 
     # an episode
 
@@ -265,21 +258,16 @@ class Actor:
         episode = self.episode
         episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
         episode.exploration = self.exploration_policy.episode_state()
-        if self._agent.is_recurrent:
-            episode.recurrent_states = self._present_recurrent_states()
-        if self._agent.episode_state.names:
-            episode.attributes = self._present_attributes()
+        self._save_episode()
         return episode
 
     def take_up(self, episode: EpisodeInProgress) -> None:
         """Continue an episode that ``put_aside`` returned."""
-        agent, self.episode = self._agent, episode
+        self.episode = episode
         if episode.filter_histories:
             self.input_filter.set_episode_state(episode.filter_histories)
         if episode.filter_histories is not None:
             self.exploration_policy.set_episode_state(episode.exploration)
-        for name, state in (episode.recurrent_states or {}).items():
-            agent.networks[name].online_network.recurrent_state = state
-        vars(agent).update(episode.attributes)
+        self._restore_episode()
         if episode.is_tested:
             self.exploration_policy.change_phase(RunPhase.TEST)

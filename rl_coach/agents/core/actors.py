@@ -32,7 +32,7 @@ class Actors:
         # each actor needs a copy: actors must not share lists and arrays of an episode
         own = {name: vars(agent)[name] for name in agent.episode_state.names if name in vars(agent)}
         for actor in self._actors[1:]:
-            actor.attributes = copy.deepcopy(own)
+            actor.episode.attributes = copy.deepcopy(own)
         self._attributes = set(vars(agent))
         self._num_attributes = 0
         self._states: dict[int, StateType] = {}
@@ -61,6 +61,7 @@ class Actors:
             return
         episodes, self._columns = self._columns.episodes(), None
         for actor, episode in zip(self._actors, episodes):
+            episode.attributes = actor.episode.attributes
             actor.episode = episode
             actor.input_filter.set_episode_state(episode.filter_histories)
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.core_types import Batch
-from rl_coach.memories.columns import uniform_rows
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
 
@@ -107,33 +105,13 @@ class MemoryBatches(BatchSource):
 
     def sample(self, updates: int, batch_size: int) -> Batch:
         sampled = self._memory.sample(updates * batch_size)
-        return (
-            sampled if isinstance(sampled, Batch) else Batch(sampled)
-        )  # a user's memory may return a list of transitions
+        # a user's memory may return a list of transitions
+        return sampled if isinstance(sampled, Batch) else Batch(sampled)
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
         """Update the priorities of the transitions. Ignore a user's batch that did not come from the memory."""
         if "idx" in batch.info_columns:
             self._memory.update_priorities(batch.info("idx"), errors)
-
-
-class StepsOfEpisodes(BatchSource):
-    """Base class of the sources that draw steps of complete episodes. Each step is equally likely.
-
-    :param memory: keeps complete episodes in order
-    """
-
-    def __init__(self, memory: EpisodicExperienceReplay):
-        self._memory = memory
-
-    @property
-    def has_rows(self) -> bool:
-        return self._memory.num_complete_episodes() > 0
-
-    def _drawn(self, count: int) -> np.ndarray:
-        """[count], the positions of the steps."""
-        # the memory's random stream, because checkpoints of the memory contain it
-        return uniform_rows(self._memory.rng, self._memory.num_transitions_in_complete_episodes(), count)
 
 
 class DataSetPass(BatchSource):

@@ -42,7 +42,10 @@ def require_sound(
     :raises CoachError: if the experience is not readable or does not fit
     """
     try:
-        refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead, has_priorities))
+        refuse(_unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities))
+        refuse(_unmet_by_reports(played, spaces))
+        if played.columns is not None:
+            refuse(_unmet_by_columns(played.columns, spaces))
     except UNREADABLE as error:
         if isinstance(error, CoachError):
             raise
@@ -50,22 +53,13 @@ def require_sound(
         raise CoachError(f"the received experience is not readable: {type(error).__name__} {error}") from error
 
 
-def _unmet(
-    played: ExperienceChunk,
-    spaces: SpacesDefinition,
-    stores_episodes: bool,
-    most_steps_ahead: int,
-    has_priorities: bool,
-) -> Iterator[str]:
-    yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities)
+def _unmet_by_reports(played: ExperienceChunk, spaces: SpacesDefinition) -> Iterator[str]:
     for report in played.reports:
         if report.phase not in (RunPhase.HEATUP, RunPhase.TRAIN) or not is_count(report.length) or not report.length:
             yield f"the experience has an episode that is not valid: {report.length!r} steps in phase {report.phase}"
         for reward in (report.reward, report.shaped_reward):
             if not is_finite(reward) or np.size(reward) > max(1, spaces.reward.num_elements):
                 yield f"the experience has an episode with a reward of {str(reward)[:40]!r}, which is not valid"
-    if played.columns is not None:
-        yield from _unmet_by_columns(played.columns, spaces)
 
 
 def _unmet_by_counts(

@@ -184,16 +184,16 @@ def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, lea
     :param num_copies: the number of copies of the environment
     :param learns_one_by_one: True if each update is a separate call, as in ``Agent``
     """
-    # A compiled call draws all batches of a phase before its first update.
-    if learns_one_by_one:
-        return "the agent asks its networks for the data of each update"
-    return next(_reasons(parameters, num_copies), None)
+    return next(_reasons(parameters, num_copies, learns_one_by_one), None)
 
 
-def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
+def _reasons(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> Iterator[str]:
     algorithm, memory = parameters.algorithm, parameters.memory
     period: Any = algorithm.num_consecutive_playing_steps
     steps = period.num_steps
+    # a compiled call draws all batches of a phase before its first update
+    if learns_one_by_one:
+        yield "the agent asks its networks for the data of each update"
     if (why_not := why_recurrent_networks_are_not_compiled(parameters)) is not None:
         yield why_not
     if not isinstance(period, EnvironmentSteps) or steps < 1:

@@ -56,8 +56,9 @@ class EpisodeInProgress:
     :ivar discount_before: the discount of the first reward in ``buffer``
     :ivar filter_histories: the input filters' state of the episode; only set while the episode is saved
     :ivar exploration: the exploration policy's state of the episode; only set while the episode is saved
-    :ivar recurrent_states: recurrent states by network; only set while the episode is saved
-    :ivar attributes: the agent's attributes of the episode; only set while the episode is saved
+    :ivar recurrent_states: recurrent states by network; only valid while the episode is saved or another actor acts
+    :ivar attributes: the agent's attributes that ``episode_attributes`` names; only valid while the episode is saved or
+        another actor acts
     """
 
     is_tested = False  # a class attribute, because episodes in checkpoints of earlier releases do not have it

@@ -1,19 +1,30 @@
-"""Checks of recorded transitions against an agent's spaces, for data from files and from other programs."""
+"""Recorded transitions: checks against an agent's spaces, and statistics of a whole data set."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.core_types import Batch
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.recorded_episodes import Rows, has_statistics, learn_statistics
 from rl_coach.memories.memory import Memory
 from rl_coach.space_values import first_wrong_probabilities, refuse_misfit, require_values
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
 PROBABILITIES = "all_action_probabilities"
-_ROWS_AT_ONCE = 1024  # observations that share frames take many times the memory as rows
+# all rows at once could need more memory than there is: a memory stores each frame once, but returns whole stacks
+_ROWS_AT_ONCE = 1024
+
+
+def _parts_of(memory: Memory) -> Iterator[tuple[int, Batch]]:
+    """All transitions in parts of 1,024 rows, each with the number of its first row."""
+    count = memory.num_transitions()
+    for first in range(0, count, _ROWS_AT_ONCE):
+        yield first, memory.transitions_at(np.arange(first, min(first + _ROWS_AT_ONCE, count)))
 
 
 def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> None:
@@ -23,9 +34,7 @@ def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> No
     :param place: the file, for the message
     :raises CoachError: if a value does not belong to its space; the message has the first such step
     """
-    count = memory.num_transitions()
-    for first in range(0, count, _ROWS_AT_ONCE):
-        rows = memory.transitions_at(np.arange(first, min(first + _ROWS_AT_ONCE, count)))
+    for first, rows in _parts_of(memory):
         require_batch(rows, spaces, f"'{place}'", first)
 
 
@@ -47,3 +56,24 @@ def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int
     if PROBABILITIES in batch.info_columns:
         misfit = first_wrong_probabilities(spaces.action, batch.info(PROBABILITIES))
         refuse_misfit(misfit, f"'{PROBABILITIES}'", place, first)
+
+
+def learn_statistics_of(memory: Memory, filters: InputFilter) -> bool:
+    """Compute the statistics of filters from all stored states and rewards. A normalized observation is then (s - mean)
+    / (standard deviation + 0.001) (Fujimoto and Gu 2021, "A Minimalist Approach to Offline Reinforcement Learning",
+    section 4).
+
+    :return: True if there are filters with statistics
+    """
+    if not has_statistics(filters):
+        return False
+
+    def read() -> Iterator[Rows]:
+        for _, rows in _parts_of(memory):
+            yield rows.state_columns, rows.reward_column
+
+    for member in filters.members:
+        if isinstance(member, ObservationNormalizationFilter):
+            member.normalize_as_data_set()
+    learn_statistics(filters, read)
+    return True

@@ -68,25 +68,10 @@ class Rollout:
         # the last step of an open episode: game_over without terminated is a truncation
         over.ravel()[last] = True
 
-        def rows(columns: list[np.ndarray]) -> np.ndarray:
-            stacked = np.stack(columns)
-            return stacked.reshape(-1, *stacked.shape[2:])[order]
-
-        def observations(states: list[Columns]) -> Columns:
-            return {name: rows([state[name] for state in states]) for name in states[0]}
-
-        batch = RolloutBatch(
-            Batch.from_columns(
-                observations([step.state_columns for step in steps]),
-                rows([step.action_column for step in steps]),
-                # float32, as in a batch of single transitions, so that both ways give equal results
-                rows([step.reward_column for step in steps]).astype(np.float32, copy=False),
-                over.ravel()[order],
-                observations([step.next_state_columns for step in steps]),
-                rows([step.terminated_column for step in steps]),
-                info=observations([step.info_columns for step in steps]),
-            )
-        )
+        batch = RolloutBatch(Batch.joined(steps)[order])
+        batch.game_over_column = over.ravel()[order]
+        # float32, as in a batch of single transitions, so that both ways give equal results
+        batch.reward_column = batch.reward_column.astype(np.float32, copy=False)
         batch.order, batch.shape = order, over.shape
         return batch
 

@@ -123,23 +123,17 @@ def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Colum
     lengths = [len(segment) + 1 for segment in segments]
     if network.recurrent_state:
         longest = max(lengths)
-        # padded at the end, so the padding cannot change the outputs of earlier steps
-        steps = {name: np.stack([_lengthened(one[name], longest) for one in rows]) for name in rows[0]}
+        # the last row fills up shorter segments: padding at the end cannot change the outputs of earlier steps
+        places = [np.minimum(np.arange(longest), length - 1) for length in lengths]
+        steps = {name: np.stack([one[name][at] for one, at in zip(rows, places)]) for name in rows[0]}
         before = [segment.state_before(network.recurrent_state) for segment in segments]
         states = {name: np.concatenate([one[name] for one in before]) for name in network.recurrent_state}
         found = network.unroll(steps, states)
         return [{name: found[name][i, :length] for name in network.output_names} for i, length in enumerate(lengths)]
-    if len(rows) == 1:
-        return [dict(zip(network.output_names, network.predict(rows[0], squeeze_output=False)))]
     together = {name: np.concatenate([one[name] for one in rows]) for name in rows[0]}
     outputs = network.predict(together, squeeze_output=False)
     parts = [np.split(output, np.cumsum(lengths)[:-1]) for output in outputs]
     return [dict(zip(network.output_names, part)) for part in zip(*parts)]
-
-
-def _lengthened(column: np.ndarray, length: int) -> np.ndarray:
-    """The column with its last row repeated up to ``length`` rows."""
-    return column[np.minimum(np.arange(length), len(column) - 1)]
 
 
 class ReceivedSegments:

@@ -22,7 +22,6 @@ from rl_coach.architectures.update import TrainingStep, stages_of
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.filters.filter import InputFilter
-from rl_coach.utilities.overrides import overridden
 from rl_coach.utils import LazyArray
 
 Outcome = tuple[float, list[float], float]
@@ -160,10 +159,6 @@ class UpdateLoop:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
     @cached_property
-    def _changes_columns(self) -> bool:
-        return bool(overridden(self._batches, BatchSource, ("columns",)))
-
-    @cached_property
     def optimizer(self) -> Any:
         """The optimizer of the first network. Its learning rate is recorded."""
         return next(iter(self._networks.values())).optimizer
@@ -245,16 +240,10 @@ class UpdateLoop:
         :return: the sum of the losses, which the device may still compute
         """
         clock, algorithm = self._clock, self._settings.algorithm
-        compiled = 1
         # a single update has a compiled step without a loop, because XLA's convolutions are slow in loops
-        if count != 1:
-            compiled = self._most_per_call
-        batch = self._batches.sample(count, self._batch_parameters.batch_size)
-        if self._filters.observation_filters or self._filters.reward_filters:
-            batch = self.filtered(batch)
-        columns = self._rules.learning_columns(batch)
-        if self._changes_columns:
-            columns = self._batches.columns(batch, columns)
+        compiled = 1 if count == 1 else self._most_per_call
+        batch = self.filtered(self._batches.sample(count, self.batch_size))
+        columns = self.columns(batch)
         if compiled != count:
             # the compiled shape holds all updates of a phase; the padding is never read, because count ends the loop
             columns = pad(columns, len(columns["weights"]) // count * compiled)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
@@ -17,7 +18,6 @@ from rl_coach.architectures.update import (
     Update,
     UpdateRule,
     assert_rank,
-    huber,
     weighted_mean,
 )
 from rl_coach.spaces import BoxActionSpace
@@ -103,34 +103,39 @@ def best_of_next_actions(ops: Any, networks: dict[str, NetworkView], batch: Lear
     return ops.max(ops.reshape(values, (-1, k)), axis=1)
 
 
+def critics_update(ops: Any, batch: LearningBatch, target_tm1: Any, q_tm1: Any, losses: Any) -> Update:
+    """The update of network ``critic``.
+
+    :param target_tm1: [B], the targets of the values
+    :param q_tm1: [B], the values of the critic, or of the first of several critics
+    :param losses: [B], the losses of all critics
+    """
+    signals = {
+        "Q": weighted_mean(ops, q_tm1, batch.weights),
+        "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+    }
+    loss = weighted_mean(ops, losses, batch.weights)
+    return Update({"critic": loss}, errors=target_tm1 - q_tm1, signals=signals)
+
+
 def ddpg_stages(
     action_penalty: float,
     clip_targets: Sequence[float] | None,
     is_huber: bool,
     next_value: NextValue,
 ) -> Stages:
-    """The stages of DDPG (algorithm 1): the critic learns, then the actor."""
-    critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
-    return Stage(("critic",), critic), Stage(("actor",), actor)
+    """The stages of DDPG (algorithm 1). The critic learns r + discount * Q'(s', mu'(s')), or another value of the next
+    state. Then the actor learns.
+    """
 
-
-def ddpg_critic_rule(clip_targets: Sequence[float] | None, is_huber: bool, next_value: NextValue) -> UpdateRule:
-    """The critic learns r + discount * Q'(s', mu'(s')), or another value of the next state."""
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+    def critic_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions)
         target_tm1 = clipped_target(ops, batch, next_value(ops, networks, batch), clip_targets)
         q_tm1 = networks["critic"].online({**batch.states, "action": batch.actions})[0]["q"]
-        errors = target_tm1 - q_tm1
-        loss = weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights)
-        signals = {
-            "Q": weighted_mean(ops, q_tm1, batch.weights),
-            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-        }
-        return Update({"critic": loss}, errors=errors, signals=signals)
+        return critics_update(ops, batch, target_tm1, q_tm1, td_losses(ops, target_tm1 - q_tm1, is_huber))
 
-    return rule
+    return Stage(("critic",), critic_rule), Stage(("actor",), actor_rule("q", action_penalty))
 
 
 def td3_stages(
@@ -139,29 +144,17 @@ def td3_stages(
     action_space: BoxActionSpace,
     action_penalty: float,
     clip_targets: Sequence[float] | None,
-    is_huber: bool = False,
+    is_huber: bool,
 ) -> Stages:
-    """The stages of TD3 (algorithm 1): the critics learn, then the actor maximizes the first critic. The agent chooses
-    the updates that train the actor.
-    """
-    critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
-    return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))
-
-
-def td3_critic_rule(
-    policy_noise: float,
-    noise_clipping: float,
-    action_space: BoxActionSpace,
-    clip_targets: Sequence[float] | None,
-    is_huber: bool = False,
-) -> UpdateRule:
-    """The critics learn from the smallest value that the target critics give to a noisy action of the target actor.
+    """The stages of TD3 (algorithm 1). The critics learn from the smallest value that the target critics give to a
+    noisy action of the target actor. Then the actor maximizes the first critic. The agent chooses the updates that
+    train the actor.
 
     ``extra['noise']`` [B, A] is standard normal noise.
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+    def critic_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
         actor, critic = networks["actor"], networks["critic"]
@@ -171,13 +164,7 @@ def td3_critic_rule(
         q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
         target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
         critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
-        errors = target_tm1[:, None] - critics  # [B, critics]
-        squares = huber(ops, errors) if is_huber else errors * errors
-        loss = weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights)
-        signals = {
-            "Q": weighted_mean(ops, critics[:, 0], batch.weights),
-            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-        }
-        return Update({"critic": loss}, errors=errors[:, 0], signals=signals)
+        losses = td_losses(ops, target_tm1[:, None] - critics, is_huber)  # [B, critics]
+        return critics_update(ops, batch, target_tm1, critics[:, 0], ops.sum(losses, axis=-1))
 
-    return rule
+    return Stage(("critic",), critic_rule), Stage(("actor",), actor_rule("first", action_penalty))

@@ -6,16 +6,9 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.update import (
-    LearningBatch,
-    NetworkView,
-    Stage,
-    Stages,
-    Update,
-    UpdateRule,
-    assert_rank,
-    weighted_mean,
-)
+from rl_coach.agents.rules.deterministic_policy import clipped_target, critics_update
+from rl_coach.agents.rules.q_learning import td_losses
+from rl_coach.architectures.update import LearningBatch, NetworkView, Stage, Stages, Update, assert_rank, weighted_mean
 from rl_coach.spaces import BoxActionSpace
 
 
@@ -37,8 +30,9 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
     return images
 
 
-class DrQRules:
-    """The rules of the critic and of the actor. Both use the same shifted images.
+def drq_stages(image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace) -> Stages:
+    """The critics learn r + discount min Q'(s', mu(s') + noise) (equations 1 and 2). Then the actor maximizes min Q(s,
+    mu(s) + noise) (equation 3) from the same shifted images, and the critic's encoder is copied to the actor.
 
     ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
     standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise, as a share of the action
@@ -49,59 +43,36 @@ class DrQRules:
         of the action range
     :param action_space: the space of the actions
     """
+    bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
-    def __init__(self, image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace):
-        self.image_names = tuple(image_names)
-        self.noise_clipping = noise_clipping
-        self.low, self.high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
+    def with_shifts(ops: Any, states: dict[str, Any], shifts: Any) -> dict[str, Any]:
+        return {**states, **{name: shifted(ops, states[name], shifts) for name in image_names}}
 
-    def stages(self) -> Stages:
-        """The critic learns, then the actor. Then the critic's encoder is copied to the actor."""
-        actor = Stage(("actor",), self.actor_rule(), shared_convolutions=("critic", "actor"))
-        return Stage(("critic",), self.critic_rule()), actor
-
-    def critic_rule(self) -> UpdateRule:
-        """Both critics learn r + discount min Q'(s', mu(s') + noise) (equations 1 and 2)."""
-
-        def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-            assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-            assert_rank(2, actions=batch.actions, shifts=batch.extra.get("shifts"))
-            s_tm1 = self._shifted(ops, batch.states, batch.extra["shifts"])
-            s_t = self._shifted(ops, batch.next_states, batch.extra["next_shifts"])
-            a_t = self._noisy_actions(ops, networks, s_t, batch, batch.extra["next_noise"])
-            q_t = networks["critic"].target({**s_t, "action": a_t})[0]["q"]
-            target_tm1 = ops.stop_gradient(batch.rewards + batch.discounts * q_t)
-            critics = networks["critic"].online({**s_tm1, "action": batch.actions})[0]["critics"]
-            errors = target_tm1[:, None] - critics
-            loss = weighted_mean(ops, ops.sum(errors * errors, axis=-1), batch.weights)
-            signals = {
-                "Q": weighted_mean(ops, critics[:, 0], batch.weights),
-                "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-            }
-            return Update({"critic": loss}, errors=errors[:, 0], signals=signals)
-
-        return rule
-
-    def actor_rule(self) -> UpdateRule:
-        """The actor maximizes min Q(s, mu(s) + noise) (equation 3)."""
-
-        def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-            states = self._shifted(ops, batch.states, batch.extra["shifts"])
-            actions = self._noisy_actions(ops, networks, states, batch, batch.extra["noise"])
-            q = networks["critic"].online({**states, "action": actions})[0]["q"]
-            return Update({"actor": -weighted_mean(ops, q, batch.weights)})
-
-        return rule
-
-    def _shifted(self, ops: Any, states: dict[str, Any], shifts: Any) -> dict[str, Any]:
-        return {**states, **{name: shifted(ops, states[name], shifts) for name in self.image_names}}
-
-    def _noisy_actions(
-        self, ops: Any, networks: dict[str, NetworkView], states: dict[str, Any], batch: LearningBatch, noise: Any
-    ) -> Any:
+    def noisy_actions(ops: Any, networks: dict[str, NetworkView], states: Any, batch: LearningBatch, noise: Any) -> Any:
         """The policy's actions plus noise, clipped to their bounds, [B, A]. The gradient ignores the clipping."""
-        low, high = ops.convert_to_tensor(self.low), ops.convert_to_tensor(self.high)
-        limit = self.noise_clipping * (high - low) / 2.0
+        low, high = (ops.convert_to_tensor(bound) for bound in bounds)
+        limit = noise_clipping * (high - low) / 2.0
         noise = ops.minimum(ops.maximum(batch.scalars["noise"] * (high - low) * noise, -limit), limit)
         actions = networks["actor"].online(states)[0]["action"] + noise
         return actions + ops.stop_gradient(ops.minimum(ops.maximum(actions, low), high) - actions)
+
+    def critic_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, shifts=batch.extra.get("shifts"))
+        s_tm1 = with_shifts(ops, batch.states, batch.extra["shifts"])
+        s_t = with_shifts(ops, batch.next_states, batch.extra["next_shifts"])
+        a_t = noisy_actions(ops, networks, s_t, batch, batch.extra["next_noise"])
+        q_t = networks["critic"].target({**s_t, "action": a_t})[0]["q"]
+        target_tm1 = clipped_target(ops, batch, q_t, None)
+        critics = networks["critic"].online({**s_tm1, "action": batch.actions})[0]["critics"]
+        losses = td_losses(ops, target_tm1[:, None] - critics, is_huber=False)  # [B, critics]
+        return critics_update(ops, batch, target_tm1, critics[:, 0], ops.sum(losses, axis=-1))
+
+    def actor_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        states = with_shifts(ops, batch.states, batch.extra["shifts"])
+        actions = noisy_actions(ops, networks, states, batch, batch.extra["noise"])
+        q = networks["critic"].online({**states, "action": actions})[0]["q"]
+        return Update({"actor": -weighted_mean(ops, q, batch.weights)})
+
+    actor = Stage(("actor",), actor_rule, shared_convolutions=("critic", "actor"))
+    return Stage(("critic",), critic_rule), actor

@@ -38,7 +38,7 @@ def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | No
 
 
 def td_losses(ops: Any, td_errors: Any, is_huber: bool) -> Any:
-    """[B], each row's loss: its squared or Huber TD error."""
+    """The squared or Huber loss of each TD error, in the shape of ``td_errors``."""
     return huber(ops, td_errors) if is_huber else td_errors * td_errors
 
 

@@ -134,8 +134,7 @@ def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
     ``extra['noise']`` and ``extra['next_noise']`` are [B, A], standard normal.
     """
     learned = ("policy",) if settings.temperature is not None else ("policy", "temperature")
-    critic_rule = maximum_entropy_critic_rule if settings.support is None else categorical_critic_rule
-    return Stage(("q",), critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
+    return Stage(("q",), maximum_entropy_critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
 
 
 def maximum_entropy_critic_rule(
@@ -143,8 +142,13 @@ def maximum_entropy_critic_rule(
 ) -> UpdateRule:
     """The loss of the critics (Haarnoja et al. 2018b, equation 5).
 
+    If critics predict distributions, the loss of a critic is the cross-entropy between the distribution of r + discount
+    (Z - temperature log pi), projected onto the support, and the critic's distribution. The losses of the critics are
+    added. Z comes from the target critic with the smallest mean (Lee et al. 2025).
+
     :param sample: draws the next action from the policy, see ``squashed_sample``
     """
+    support = None if settings.support is None else np.linspace(*settings.support).astype(np.float32)
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         noise = batch.extra.get("next_noise")
@@ -152,9 +156,11 @@ def maximum_entropy_critic_rule(
         assert_rank(2, actions=batch.actions, next_noise=noise)
         policy = networks["policy"].online(batch.next_states)[0]
         next_actions, next_log_density = sample(ops, policy, noise)
+        entropy_cost = _temperature(ops, networks, settings) * next_log_density[:, None]
+        if support is not None:
+            return categorical_update(ops, networks, "q", batch, next_actions, entropy_cost, support)
         quantiles, next_quantiles = _quantiles(ops, networks["q"], batch, next_actions, settings.has_target)
-        temperature = _temperature(ops, networks, settings)
-        soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - temperature * next_log_density[:, None]
+        soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - entropy_cost
         targets = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * soft_t)  # [B, atoms]
         loss = weighted_mean(ops, critic_losses(ops, quantiles, targets), batch.weights)
         q = ops.mean(quantiles[:, 0], axis=-1)
@@ -164,30 +170,11 @@ def maximum_entropy_critic_rule(
     return rule
 
 
-def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The loss of a critic is the cross-entropy between the distribution of r + discount (Z - temperature log pi),
-    projected onto the support, and the critic's distribution. The losses of the critics are added. Z comes from the
-    target critic with the smallest mean (Lee et al. 2025).
-    """
-    assert settings.support is not None
-    support = np.linspace(*settings.support).astype(np.float32)
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        noise = batch.extra.get("next_noise")
-        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        assert_rank(2, actions=batch.actions, next_noise=noise)
-        next_actions, next_log_density = squashed_sample(ops, networks["policy"].online(batch.next_states)[0], noise)
-        entropy_cost = _temperature(ops, networks, settings) * next_log_density[:, None]
-        return categorical_update(ops, networks, "q", batch, next_actions, entropy_cost, support)
-
-    return rule
-
-
 def categorical_update(
     ops: Any, networks: dict[str, NetworkView], name: str, batch: LearningBatch, next_actions: Any, cost: Any,
     support: np.ndarray,
 ) -> Update:  # fmt: skip
-    """The update of critics with distributions; see ``categorical_critic_rule``.
+    """The update of critics with distributions; see ``maximum_entropy_critic_rule``.
 
     :param name: the critics' network
     :param next_actions: [B, A]

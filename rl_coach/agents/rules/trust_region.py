@@ -44,13 +44,9 @@ def divergence_rule(mask_name: str | None) -> UpdateRule:
     return rule
 
 
-def value_rule() -> UpdateRule:
+def value_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
     """The loss E[(V - R)^2] of the network ``critic``. ``extra['returns']`` [B] holds R."""
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, weights=batch.weights, returns=batch.extra.get("returns"))
-        errors = networks["critic"].online(batch.states)[0]["v"] - batch.extra["returns"]
-        loss = weighted_mean(ops, errors * errors, batch.weights)
-        return Update({"critic": loss}, signals={"Value Loss": loss})
-
-    return rule
+    assert_rank(1, weights=batch.weights, returns=batch.extra.get("returns"))
+    errors = networks["critic"].online(batch.states)[0]["v"] - batch.extra["returns"]
+    loss = weighted_mean(ops, errors * errors, batch.weights)
+    return Update({"critic": loss}, signals={"Value Loss": loss})

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from rl_coach.agents.core.future_replay import FutureReplay
+from rl_coach.agents.core.episode_replay import FutureReplay
 from rl_coach.core_types import Episode, Transition
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
