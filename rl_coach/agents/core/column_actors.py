@@ -49,6 +49,9 @@ class ColumnActors:
             if isinstance(member, ObservationStackingFilter)
         }
         self._filters_actions = not changes_nothing(agent.output_filter)
+        self._rollout = agent.experience.rollout
+        if self._rollout is not None and self._rollout.num_actors not in (0, len(episodes)):
+            self._rollout.clear()  # steps from a checkpoint with another number of copies
         self.states = StateColumns()
         self._actions: np.ndarray = np.zeros(0)
         self._acting: np.ndarray | None = None
@@ -109,6 +112,8 @@ class ColumnActors:
         """
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
+        if self._rollout is not None:
+            self._rollout.cut(indices)
         filtered = self._filtered(states, indices)
         if not self.states or len(indices) == self._num_actors:
             self.states = StateColumns({name: np.array(column) for name, column in filtered.items()})

@@ -243,6 +243,22 @@ def test_no_step_of_a_rollout_leads_into_the_next_episode(tmp_path):
     np.testing.assert_array_equal(next_states, states + 1)
 
 
+def test_an_episode_that_is_left_is_truncated_in_the_rollout(tmp_path):
+    """A run from a checkpoint begins new episodes in the middle of a rollout."""
+    first = cart_pole(ppo(10**6), tmp_path / "first")
+    first.train_and_act(EnvironmentSteps(COPIES * 5))
+    path = first.save_checkpoint()
+    manager = cart_pole(ppo(10**6), tmp_path / "second")
+    manager.restore_checkpoint(path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 5))
+    batch = manager.get_agent().experience.rollout.take()
+    states, next_states = (columns["observation"] for columns in (batch.state_columns, batch.next_state_columns))
+    assert len(states) == COPIES * 10 and np.count_nonzero(batch.game_over_column) == 2 * COPIES
+    assert not batch.terminated_column.any()
+    continues = ~batch.game_over_column[:-1]
+    np.testing.assert_array_equal(next_states[:-1][continues], states[1:][continues])
+
+
 def test_an_evaluation_between_two_episodes_leaves_no_trace(tmp_path):
     """Some copies have ended their episode when the evaluation begins, and begin the next one after it."""
     found, num_due = [], 0
