@@ -299,6 +299,8 @@ def why_not_in_columns(agent: Any) -> str | None:
         return "each step is recorded"
     if algorithm.use_accumulated_reward_as_measurement or agent.in_action_space is not None:
         return "states have more than the environment's observations"
+    if algorithm.override_episode_rewards_with_the_last_transition_reward:
+        return "rewards are known at the end of the episode"
     remembering = [member for member in agent.input_filter.members if member.remembers_episode]
     if any(not isinstance(member, ObservationStackingFilter) for member in remembering):
         return "a filter remembers the episode"

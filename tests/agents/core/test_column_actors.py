@@ -330,15 +330,17 @@ def test_segments_of_episodes_are_learned_from_whatever_the_memory_keeps(tmp_pat
 
 
 def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
-    noisy, n_steps, waiting = soft_actor_critic(), greedy_dqn(), greedy_dqn()
+    noisy, n_steps, waiting, delayed = soft_actor_critic(), greedy_dqn(), greedy_dqn(), ppo()
     noisy.exploration = OUProcessParameters()
     n_steps.algorithm.n_step = 3
     waiting.algorithm.act_for_full_episodes = True
+    delayed.algorithm.override_episode_rewards_with_the_last_transition_reward = True
     for number, (parameters, level, reason) in enumerate(
         [
             (noisy, "Pendulum-v1", "OUProcess chooses one action at a time"),
             (n_steps, "CartPole-v1", "sums several rewards"),
             (waiting, "CartPole-v1", "wait for the end of an episode"),
+            (delayed, "CartPole-v1", "rewards are known at the end of the episode"),
         ]
     ):
         manager = graph(parameters, GymVectorEnvironment(level), tmp_path / str(number), schedule(100), copies=COPIES)
