@@ -110,7 +110,7 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
     description = agent.policy_description() if override_beyond_description(agent) is None else None
     if description is None:
         return None
-    architecture = agent.networks[description.network].online_network
+    architecture = description.acting_network(agent.networks)
     outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
     return _document(agent, description, about), architecture.onnx_model(_metadata(agent, about), outputs)
 
