@@ -16,7 +16,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.agents.core.compiled_sequences import played_sequences
 from rl_coach.agents.core.sequences import Sequences, rows_of, sequence_rows, stored_state
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
-from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.layers import Dense, NoisyNetDense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
@@ -617,6 +617,42 @@ def test_noisy_networks_are_compiled_if_each_step_draws_new_noise(between, is_co
     assert ("NoisyNet draws new noise in each step" in capsys.readouterr().out) is not is_compiled
     assert isinstance(manager.level_managers[0], CompiledLevelManager) is is_compiled
     manager.close()
+
+
+@pytest.mark.parametrize(
+    "embedder", [[NoisyNetDense(8)], [Dense(8)]], ids=["a layer of the scheme", "a subclass as dense_layer"]
+)
+def test_noisy_layers_are_found_wherever_they_are(embedder, tmp_path, capsys):
+    parameters = dqn()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8)
+    network = parameters.network_wrappers["main"]
+    network.input_embedders_parameters["observation"].scheme = embedder
+    if not isinstance(embedder[0], NoisyNetDense):
+        network.heads_parameters[0].dense_layer = OwnNoise
+    compiled(parameters, tmp_path, copies=1).close()
+    assert "NoisyNet draws new noise in each step" in capsys.readouterr().out
+
+
+class OwnNoise(NoisyNetDense):
+    """A user's layer."""
+
+
+class Halving(LinearSchedule):
+    """Falls to a half in each step, as Coach 1 lets schedules do."""
+
+    def step(self) -> None:
+        self.current_value /= 2
+
+
+@pytest.mark.parametrize("is_in_algorithm", [True, False])
+def test_a_schedule_with_steps_of_its_own_is_followed(is_in_algorithm, tmp_path, capsys):
+    parameters, schedule_of_user = (ppo() if is_in_algorithm else dqn()), Halving(1.0, 0.0, 100)
+    if is_in_algorithm:
+        parameters.algorithm.clipping_decay_schedule = schedule_of_user
+    else:
+        parameters.exploration.epsilon_schedule = schedule_of_user
+    compiled(parameters, tmp_path).close()
+    assert "a compiled loop would not call Halving.step\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
