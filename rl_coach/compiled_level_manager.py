@@ -364,7 +364,9 @@ class CompiledLevelManager(LevelManager):
         if self._carry is None:
             return {**super().get_state(), "loop": None}
         arrays = plain_data.numbered(self._loop.leaves(self._carry))
-        loop = {"arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step}
+        loop = {
+            "arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step, "copies": self._num_copies,
+        }  # fmt: skip
         return {**super().get_state(), "loop": loop}
 
     def _episode_state(self) -> dict[str, Any] | None:
@@ -380,19 +382,23 @@ class CompiledLevelManager(LevelManager):
             return
         loop = state.get("loop")
         self._carry = self._loop.begin(self._seed)
-        if loop is None:  # the checkpoint's run was not compiled: its steps since the last phase are not here
+        if not self._fits(loop):  # its steps since the last phase are not here
             self.agent.clock.last_phase = self.agent.clock.steps
             return
         self._carry = self._loop.with_leaves(self._carry, plain_data.in_order(loop["arrays"]))
         self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
 
+    def _fits(self, loop: dict[str, Any] | None) -> bool:
+        """True if a saved state is the state of a compiled loop with the same number of copies."""
+        return loop is not None and loop.get("copies", self._num_copies) == self._num_copies
+
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Continue the episodes of all copies. Call ``set_state`` before.
 
         :param state: the result of ``get_state``
-        :return: False if the state was saved without a compiled loop
+        :return: False if the state was saved without a compiled loop, or with another number of copies
         """
-        if state["episode"] != _COMPILED:
+        if state["episode"] != _COMPILED or not self._fits(state.get("loop")):
             return False
         self.episode_over = False
         return True

@@ -715,6 +715,18 @@ def test_a_checkpoint_of_the_ordinary_loop_can_be_gone_on_from(tmp_path, monkeyp
     ordinary.close()
 
 
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_checkpoint_can_be_gone_on_from_in_another_number_of_copies(resumes, tmp_path):
+    first, second = (compiled(ppo(), tmp_path / str(copies), copies=copies) for copies in (4, 8))
+    first.train_and_act(EnvironmentSteps(100))
+    second.restore_checkpoint(first.save_checkpoint(), continue_run=resumes)
+    for one, other in zip(weights_of(first), weights_of(second)):
+        np.testing.assert_array_equal(one, other)
+    second.train_and_act(EnvironmentSteps(128))
+    assert second.get_agent().training_iteration == 3
+    second.close(), first.close()
+
+
 def test_the_loop_is_kept_compiled_for_later_runs(tmp_path):
     kept = tmp_path / "compiled"
     command = [sys.executable, "-m", "rl_coach", "-p", "CartPole_ClippedPPO", "-f", "jax"]
