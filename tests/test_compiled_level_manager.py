@@ -518,6 +518,11 @@ def test_training_steps_end_the_training_where_they_are_counted(tmp_path):
     manager.close()
 
 
+def test_a_memory_that_is_saved_all_the_same_is_a_warning(tmp_path, capsys):
+    compiled(dqn(), tmp_path, checkpoint_memory=False).close()
+    assert "--no-checkpoint_memory has no effect" in capsys.readouterr().out
+
+
 def test_checkpoints_are_saved_at_their_steps(tmp_path):
     manager = compiled(ppo(), tmp_path, steps=schedule(400), checkpoint_save_steps=100)
     manager.improve()
