@@ -241,7 +241,7 @@ class AlgorithmParameters(Parameters):
     :ivar n_step: number of rewards in a return; -1 sums all rewards to the end of the episode
     :ivar act_for_full_episodes: act in whole episodes between two training phases
     :ivar override_episode_rewards_with_the_last_transition_reward: replace the reward of each step by the episode's
-        last reward
+        last reward; steps are stored when the episode has ended
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
     :ivar update_pre_network_filters_state_on_inference: update the statistics of pre-network filters while acting
     :ivar act_beside_learning: continue to act while an update runs on another core. Until the update ends, the agent

@@ -17,7 +17,7 @@ from rl_coach.agents.core.finite_watch import ADVICE
 from rl_coach.agents.core.overrides import override_that_excludes
 from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played, sources_of
 from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, StepMethod, TrainingSteps
 from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.level_manager import LevelManager
@@ -25,12 +25,18 @@ from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.overrides import why_not_on_fast_path
-from rl_coach.utils import CoachError
+from rl_coach.utilities.requirements import settings_below
+from rl_coach.utils import CoachError, public_attributes
 
 _STEPS_PER_CALL = 4096  # sum over all copies: a small overhead for each call, and bounded memory for its records
 _SECONDS_PER_STEP = 0.2  # after this time the display is updated and signals are checked
 _FIRST_STEPS = 100  # steps in the first call of an evaluation, before the time of a step is known
 _COMPILED = {"compiled": True}
+_PLAIN = (bool, int, float, str, type(None), StepMethod)
+_READ_AT_EACH_CALL = {
+    "learning_rate", "learning_rate_decay_rate", "learning_rate_decay_steps",
+    "num_steps_between_copying_online_weights_to_target",
+}  # fmt: skip
 
 
 class _Call(NamedTuple):
@@ -80,7 +86,7 @@ class CompiledLevelManager(LevelManager):
         self._steps_per_phase = max(1, part.period // num_copies)
         self._most_steps = max(self._steps_per_phase, _STEPS_PER_CALL // num_copies)
         self._most_phases = self._most_steps // self._steps_per_phase + 1
-        self._part = part
+        self._part, self._settings = part, _settings_of(agent)
         task, filters = agent.ap.task_parameters, PureFilters(agent.pre_network_filter, learner.ops)
         actions = environment.action_space
         shapes = {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()}
@@ -132,11 +138,14 @@ class CompiledLevelManager(LevelManager):
 
         :param action: no effect, because there is no level above
         :return: the environment's last response
-        :raises CoachError: if a method was replaced after the loop was compiled
+        :raises CoachError: if a method was replaced, or a setting was changed, after the loop was compiled
         """
         self._require_compiled_methods()
+        if self.has_one_episode and self._evaluates_by_steps:
+            return super().step(action)
+        self._require_compiled_settings()
         if self.has_one_episode:
-            return super().step(action) if self._evaluates_by_steps else self._evaluate()
+            return self._evaluate()
         self.agent.begin_training_if_due()
         first, started = self.environment_steps, time.perf_counter()
         with contextlib.nullcontext() if self._has_compiled else screen.waiting_for("compiling the loop"):
@@ -166,6 +175,15 @@ class CompiledLevelManager(LevelManager):
                 f"{override} was replaced after the loop was compiled, so it would not be called: override it in a "
                 f"subclass instead, and Coach uses the ordinary loop"
             )
+
+    def _require_compiled_settings(self) -> None:
+        before = self._settings
+        for path, value in _settings_of(self.agent).items():
+            if path in before and before[path] != value:
+                raise CoachError(
+                    f"{path} was {before[path]} when the loop was compiled, and {value} would have no effect: change "
+                    f"settings before the run, for example in on_creation of a callback"
+                )
 
     @property
     def _evaluates_by_steps(self) -> bool:
@@ -364,7 +382,9 @@ class CompiledLevelManager(LevelManager):
         if self._carry is None:
             return {**super().get_state(), "loop": None}
         arrays = plain_data.numbered(self._loop.leaves(self._carry))
-        loop = {"arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step}
+        loop = {
+            "arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step, "copies": self._num_copies,
+        }  # fmt: skip
         return {**super().get_state(), "loop": loop}
 
     def _episode_state(self) -> dict[str, Any] | None:
@@ -380,22 +400,41 @@ class CompiledLevelManager(LevelManager):
             return
         loop = state.get("loop")
         self._carry = self._loop.begin(self._seed)
-        if loop is None:  # the checkpoint's run was not compiled: its steps since the last phase are not here
+        if not self._fits(loop):  # its steps since the last phase are not here
             self.agent.clock.last_phase = self.agent.clock.steps
             return
         self._carry = self._loop.with_leaves(self._carry, plain_data.in_order(loop["arrays"]))
         self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
 
+    def _fits(self, loop: dict[str, Any] | None) -> bool:
+        """True if a saved state is the state of a compiled loop with the same number of copies."""
+        return loop is not None and loop.get("copies", self._num_copies) == self._num_copies
+
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Continue the episodes of all copies. Call ``set_state`` before.
 
         :param state: the result of ``get_state``
-        :return: False if the state was saved without a compiled loop
+        :return: False if the state was saved without a compiled loop, or with another number of copies
         """
-        if state["episode"] != _COMPILED:
+        if state["episode"] != _COMPILED or not self._fits(state.get("loop")):
             return False
         self.episode_over = False
         return True
+
+
+def _settings_of(agent: Agent) -> dict[str, Any]:
+    """The plain values that a compiled loop reads only once, by their paths: settings of the agent, and the attributes
+    of its exploration policy with the names of settings."""
+    found: dict[str, Any] = {}
+    policy = agent.exploration_policy
+    for part in ("algorithm", "exploration", "network_wrappers"):
+        for path, holder in settings_below(getattr(agent.ap, part), part):
+            for name, value in public_attributes(holder).items():
+                if isinstance(value, _PLAIN) and name not in _READ_AT_EACH_CALL:
+                    found[f"{path}.{name}"] = str(value) if isinstance(value, StepMethod) else value
+                    if part == "exploration" and hasattr(policy, name):
+                        found[f"exploration_policy.{name}"] = getattr(policy, name)
+    return found
 
 
 def uncalled_override(agent: Agent) -> str | None:

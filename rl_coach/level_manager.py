@@ -448,9 +448,11 @@ class LevelManager(EnvironmentInterface):
         episode = state["episode"]
         if episode is None or "episode" not in episode:  # a compiled level stores its episodes in another form
             return False
-        simulator = self._simulator
+        simulator, saved = self._simulator, state["environments"].get("training")
+        if simulator is not None and not self._has_copies_of(saved):
+            return False
         if simulator is not None and not simulator.set_episode_state(episode["environment"]):
-            simulator.set_state(state["environments"]["training"])
+            simulator.set_state(saved)
             return False
         self.take_up_episode(plain_data.restore(episode["episode"]), is_restored=True)
         return True
@@ -460,11 +462,19 @@ class LevelManager(EnvironmentInterface):
         self.agent.set_state(state["agent"])
         self.environment_steps = state["environment_steps"]
         environments = state["environments"]
-        if self._simulator is not None:
+        if self._simulator is not None and self._has_copies_of(environments["training"]):
             self._simulator.set_state(environments["training"])
         if "evaluation" in environments and self._evaluation_environment_factory is not None:
             self.evaluation_environment = self.evaluation_environment or self._evaluation_environment_factory()
             self.evaluation_environment.set_state(environments["evaluation"])
+
+    def _has_copies_of(self, saved: dict[str, Any]) -> bool:
+        """True if the level has as many copies of the environment as a saved state of its simulator. Otherwise, the
+        copies keep their own random streams."""
+        copies = getattr(self._simulator, "num_copies", 1)
+        if "num_episodes" in saved:  # one vector environment; older checkpoints do not have the number
+            return bool(saved.get("num_copies", copies) == copies)
+        return copies == (sum(name.isdigit() for name in saved) or 1)
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:
         """Let the agent write values that its state does not contain; see ``AgentInterface.save_checkpoint``."""

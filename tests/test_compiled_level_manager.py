@@ -16,7 +16,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.agents.core.compiled_sequences import played_sequences
 from rl_coach.agents.core.sequences import Sequences, rows_of, sequence_rows, stored_state
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
-from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.layers import Dense, NoisyNetDense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
@@ -518,6 +518,11 @@ def test_training_steps_end_the_training_where_they_are_counted(tmp_path):
     manager.close()
 
 
+def test_a_memory_that_is_saved_all_the_same_is_a_warning(tmp_path, capsys):
+    compiled(dqn(), tmp_path, checkpoint_memory=False).close()
+    assert "--no-checkpoint_memory has no effect" in capsys.readouterr().out
+
+
 def test_checkpoints_are_saved_at_their_steps(tmp_path):
     manager = compiled(ppo(), tmp_path, steps=schedule(400), checkpoint_save_steps=100)
     manager.improve()
@@ -620,6 +625,42 @@ def test_noisy_networks_are_compiled_if_each_step_draws_new_noise(between, is_co
 
 
 @pytest.mark.parametrize(
+    "embedder", [[NoisyNetDense(8)], [Dense(8)]], ids=["a layer of the scheme", "a subclass as dense_layer"]
+)
+def test_noisy_layers_are_found_wherever_they_are(embedder, tmp_path, capsys):
+    parameters = dqn()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8)
+    network = parameters.network_wrappers["main"]
+    network.input_embedders_parameters["observation"].scheme = embedder
+    if not isinstance(embedder[0], NoisyNetDense):
+        network.heads_parameters[0].dense_layer = OwnNoise
+    compiled(parameters, tmp_path, copies=1).close()
+    assert "NoisyNet draws new noise in each step" in capsys.readouterr().out
+
+
+class OwnNoise(NoisyNetDense):
+    """A user's layer."""
+
+
+class Halving(LinearSchedule):
+    """Falls to a half in each step, as Coach 1 lets schedules do."""
+
+    def step(self) -> None:
+        self.current_value /= 2
+
+
+@pytest.mark.parametrize("is_in_algorithm", [True, False])
+def test_a_schedule_with_steps_of_its_own_is_followed(is_in_algorithm, tmp_path, capsys):
+    parameters, schedule_of_user = (ppo() if is_in_algorithm else dqn()), Halving(1.0, 0.0, 100)
+    if is_in_algorithm:
+        parameters.algorithm.clipping_decay_schedule = schedule_of_user
+    else:
+        parameters.exploration.epsilon_schedule = schedule_of_user
+    compiled(parameters, tmp_path).close()
+    assert "a compiled loop would not call Halving.step\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("kind", "reason"),
     [
         (OwnActions, "a compiled loop would not call OwnActions.choose_action"),
@@ -677,6 +718,18 @@ def test_a_checkpoint_of_the_ordinary_loop_can_be_gone_on_from(tmp_path, monkeyp
     assert manager.get_agent().training_iteration == 3
     manager.close()
     ordinary.close()
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_checkpoint_can_be_gone_on_from_in_another_number_of_copies(resumes, tmp_path):
+    first, second = (compiled(ppo(), tmp_path / str(copies), copies=copies) for copies in (4, 8))
+    first.train_and_act(EnvironmentSteps(100))
+    second.restore_checkpoint(first.save_checkpoint(), continue_run=resumes)
+    for one, other in zip(weights_of(first), weights_of(second)):
+        np.testing.assert_array_equal(one, other)
+    second.train_and_act(EnvironmentSteps(128))
+    assert second.get_agent().training_iteration == 3
+    second.close(), first.close()
 
 
 def test_the_loop_is_kept_compiled_for_later_runs(tmp_path):

@@ -256,6 +256,29 @@ def test_a_vector_environments_run_is_resumed_exactly(agent, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("agent", "copies", "vectorization"),
+    [
+        (dqn, (3, 5), "sync"), (dqn, (3, 1), "sync"), (dqn, (1, 3), "sync"), (dqn, (5, 3), "native"),
+        (clipped_ppo, (3, 5), "sync"), (clipped_ppo, (5, 3), "native"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_checkpoint_can_be_gone_on_from_in_another_number_of_copies(agent, copies, vectorization, resumes, tmp_path):
+    first, second = (
+        vector_graph(
+            agent(), GymVectorEnvironment("CartPole-v1"), tmp_path / str(count), count, vectorization=vectorization
+        )
+        for count in copies
+    )
+    first.train_and_act(EnvironmentSteps(100))
+    second.restore_checkpoint(first.save_checkpoint(), continue_run=resumes)
+    for one, other in zip(weights_of(first), weights_of(second)):
+        np.testing.assert_array_equal(one, other)
+    second.train_and_act(EnvironmentSteps(150))
+    assert second.get_agent().training_iteration > first.get_agent().training_iteration > 0
+
+
 def test_bad_settings_say_so(tmp_path):
     with pytest.raises(CoachError, match="num_environments is 0; it must be a whole number from 1"):
         vector_graph(dqn(), Bandit, tmp_path, 0)

@@ -69,6 +69,7 @@ class Agent(CoachNames, AgentInterface):
 
     :cvar acting_networks: the networks that choose actions, None for all. The agent does not read the other networks
         between training phases
+    :cvar acts_by_targets: True if the target networks act
     :cvar learns_from_sequences: True if a batch is a segment: consecutive steps of one episode, as a recurrent network
         needs
     :cvar learns_from_stored_states: True if each transition contains the recurrent state before its action. Sequences
@@ -112,6 +113,7 @@ class Agent(CoachNames, AgentInterface):
     """
 
     acting_networks: tuple[str, ...] | None = None
+    acts_by_targets = False
     learns_from_sequences = False
     learns_from_stored_states = False
     recurrent_network = "main"

@@ -126,6 +126,11 @@ class DDPGAgent(Agent):
         """The value of the next states that the critic bootstraps from."""
         return value_of_target_policy
 
+    @property
+    def acts_by_targets(self) -> bool:  # type: ignore[override]
+        """True if ``algorithm.use_target_network_for_evaluation`` is True."""
+        return bool(self.ap.algorithm.use_target_network_for_evaluation)
+
     def make_update_rule(self) -> Stages:
         algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
         return ddpg_stages(algorithm.action_penalty, algorithm.clip_critic_targets, is_huber, self.next_value)
@@ -142,8 +147,7 @@ class DDPGAgent(Agent):
         features.
         """
         actor = self.networks["actor"]
-        uses_target = self.ap.algorithm.use_target_network_for_evaluation
-        network = actor.target_network if uses_target else actor.online_network
+        network = actor.target_network if self.acts_by_targets else actor.online_network
         outputs = network.predict(self.prepare_batch_for_inference(states, "actor"), squeeze_output=False)
         return list(zip(*outputs)) if self.exploration_policy.draws_from_features else outputs[0]
 
@@ -166,7 +170,8 @@ class DDPGAgent(Agent):
         return np.asarray(self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action)))
 
     def policy_description(self) -> PolicyDescription:
-        return PolicyDescription("actor", self.networks["actor"].outputs_named("action"), DeterministicChoice())
+        outputs, is_target = self.networks["actor"].outputs_named("action"), self.acts_by_targets
+        return PolicyDescription("actor", outputs, DeterministicChoice(), is_target)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         return why_exploration_is_not_compiled(
@@ -187,7 +192,7 @@ class DDPGAgent(Agent):
     def compiled_exploration(self, random: Any, num_copies: int) -> Exploration:
         """The agent's choice of actions in a compiled loop."""
         ops, noise, space = self.update_loop.learner.ops, self.exploration_policy, self.spaces.action
-        uses_target = self.ap.algorithm.use_target_network_for_evaluation
+        uses_target = self.acts_by_targets
 
         def policy(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
             actor = networks["actor"]

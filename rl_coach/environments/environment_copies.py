@@ -127,6 +127,11 @@ class EnvironmentCopies(EnvironmentInterface):
         return {str(index): state for index, state in enumerate(states)}
 
     def _in_order(self, state: dict[str, Any]) -> list[Any]:
+        if "num_episodes" in state:
+            raise CoachError(
+                "the saved environments were stepped with env_params.vectorization 'native': set "
+                "env_params.vectorization to 'native'"
+            )
         return [state[str(index)] for index in range(self.num_copies)]
 
     def _call(self, method: str) -> Sequence[Any]:

@@ -85,6 +85,8 @@ class KeyedEnvironment(FunctionEnvironment):
             _gymnasium_space(environment.observation_space(params), name),
             _gymnasium_space(environment.action_space(params), name),
         )
+        observations = self.observation_space
+        self._names = list(observations) if isinstance(observations, gymnasium.spaces.Dict) else []
 
     def reset(self, key: Any) -> tuple[Any, Any]:
         answer = self._environment.reset(key, self._params)
@@ -101,6 +103,12 @@ class KeyedEnvironment(FunctionEnvironment):
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer
+        reads_mask = isinstance(self.action_space, gymnasium.spaces.Box) or ACTION_MASK in self._names
+        if ACTION_MASK in (info or {}) and not reads_mask:
+            raise CoachError(
+                f"level '{self.name}': the '{ACTION_MASK}' of an info is not read: return Dict observations with an "
+                f"entry '{ACTION_MASK}'"
+            )
         return Outcome(
             _arrays((info or {}).get("final_observation", observation)), state,
             self._single("reward", reward, jnp.float32), self._single("terminated", terminated, bool),

@@ -145,6 +145,7 @@ class NativeCopies(EnvironmentCopies):
         """The copies' random states for a checkpoint, and their episodes if the simulator can save them."""
         return {
             "next_seed": self._next_seed,
+            "num_copies": self.num_copies,
             "num_episodes": self._num_episodes,
             "action_space": self._action_space.rng.bit_generator.state,
             "simulator": None if self._saved is None else self._saved.get_state(),

@@ -76,10 +76,16 @@ class BasicRLGraphManager(GraphManager):
             if level is not None:
                 return [level], [level.environment]
         level_class: type[LevelManager]
-        if task_parameters.role.acts and getattr(parameters, "num_environments", 1) > 1:
+        copies = getattr(parameters, "num_environments", 1)
+        if task_parameters.role.acts and copies > 1:
             level_class = VectorLevelManager
             environment = make_copies(parameters, self.visualization_parameters, self.agent_params.input_filter)
         else:
+            if copies > 1:
+                screen.warning(
+                    f"env_params.num_environments = {copies} has no effect with -dc, because each worker acts in one "
+                    f"environment: use more workers (-n)"
+                )
             level_class = LevelManager if task_parameters.role.acts else RemoteLevelManager
             environment = self._create_environment(parameters.seed)
         agent = self._create_agent(task_parameters)
@@ -129,6 +135,8 @@ class BasicRLGraphManager(GraphManager):
         many = "s at once" if copies > 1 else ""
         seeds = ", in one program with the other seeds" if task.seeds_program is not None else ""
         screen.log(f"the loop is compiled as a whole, in {copies} environment{many}{devices}{seeds}")
+        if not task.checkpoint_memory:
+            screen.warning("--no-checkpoint_memory has no effect: checkpoints of a compiled loop contain its memory")
         return level
 
     def _create_environment(self, seed: int) -> Any:

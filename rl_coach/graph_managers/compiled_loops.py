@@ -15,7 +15,9 @@ from rl_coach.compiled_level_manager import uncalled_override
 from rl_coach.filters.filter import changes_nothing
 from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utilities.requirements import settings_below
+from rl_coach.utils import public_attributes
 
 
 def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
@@ -105,5 +107,20 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
     # the loop draws noise only at updates, so several steps would share it
     steps = algorithm.num_consecutive_playing_steps.num_steps
     parts = (part for network in networks for _, part in settings_below(network))
-    if steps > max(1, copies or 1) and any(getattr(part, "dense_layer", None) is NoisyNetDense for part in parts):
+    if steps > max(1, copies or 1) and any(map(_draws_noise, parts)):
         yield f"NoisyNet draws new noise in each step, and there are {steps} steps between updates"
+    for schedule in _schedules_below(algorithm, agent.ap.exploration):
+        if (override := why_not_on_fast_path(schedule, ("value_at", "values_at"))) is not None:
+            yield _uncalled(override, override)
+
+
+def _draws_noise(part: Any) -> bool:
+    """True if a part of a network is a NoisyNet layer or makes NoisyNet layers."""
+    dense_layer = getattr(part, "dense_layer", None)
+    return isinstance(part if dense_layer is None else dense_layer(1), NoisyNetDense)
+
+
+def _schedules_below(*holders: Any) -> Iterator[Any]:
+    """The schedules among the settings. A compiled loop does not call their ``step``."""
+    for _, holder in itertools.chain.from_iterable(map(settings_below, holders)):
+        yield from (value for value in public_attributes(holder).values() if hasattr(value, "current_value"))

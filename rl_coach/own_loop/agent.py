@@ -282,7 +282,7 @@ class Agent:
         description = core.policy_description()
         if description is None:
             raise CoachError(f"agent '{core.name}' does not define its best action: its policy_description is None")
-        network, state = core.networks[description.network].online_network, core.episode.curr_state
+        network, state = description.acting_network(core.networks), core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
         inputs = core.prepare_batch_for_inference(filtered, description.network)

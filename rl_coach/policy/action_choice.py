@@ -7,7 +7,7 @@ NumPy.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Union
+from typing import Any, Mapping, Union
 
 import numpy as np
 
@@ -164,11 +164,18 @@ class PolicyDescription:
     :param network: the network's name in the agent
     :param outputs: the names of the outputs that ``choice`` needs, in order
     :param choice: computes actions from these outputs
+    :param is_target: True if the target network acts
     """
 
     network: str
     outputs: tuple[str, ...]
     choice: ActionChoice
+    is_target: bool = False
+
+    def acting_network(self, networks: Mapping[str, Any]) -> Any:
+        """The network that acts. :param networks: the agent's networks by name"""
+        network = networks[self.network]
+        return network.target_network if self.is_target else network.online_network
 
 
 def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:

@@ -110,8 +110,7 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
     description = agent.policy_description() if override_beyond_description(agent) is None else None
     if description is None:
         return None
-    network = agent.networks[description.network].online_network
-    document = _document(agent, description, about)
+    network, document = description.acting_network(agent.networks), _document(agent, description, about)
     return document, network.onnx_model(_metadata(agent, about), list(document["network"]["outputs"]))
 
 

@@ -23,6 +23,8 @@ from rl_coach.architectures.heads import Head, QHead
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.categorical import Categorical, CategoricalParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
@@ -31,7 +33,7 @@ from tests.zoo import continuous, parameters
 from tests.zoo.agents import CoachDQN, of_class
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import acer, ppo
+from tests.zoo.parameters import acer, dqn, ppo
 
 Make = Callable[[], AgentParameters]
 
@@ -397,6 +399,19 @@ def test_batch_sizes_without_effect_are_a_warning(make, network, counts, tmp_pat
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "batch_size" in line]
     assert f"batch_size of network '{network}' (32) has no effect" in line
     assert f"batches of 16, the batch_size of network '{counts}'" in line
+
+
+@pytest.mark.parametrize("chain", ["input_filter", "pre_network_filter"])
+def test_filters_of_an_observation_that_does_not_exist_are_a_warning(chain, tmp_path, capsys):
+    agent = dqn()
+    filters = InputFilter()
+    for name in ("observation", "position"):
+        filters.add_observation_filter(name, "normalize", ObservationNormalizationFilter())
+    setattr(agent, chain, filters)
+    graph(agent, Bandit, tmp_path)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "position" in line]
+    assert f"agent 'agent': {chain} has filters of the observation 'position', which have no effect" in line
+    assert line.endswith("because the observations are 'observation'")
 
 
 def test_statistics_of_one_worker_are_a_warning(tmp_path, capsys):

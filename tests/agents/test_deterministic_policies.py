@@ -14,6 +14,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
+from rl_coach.policy.export import acting_now
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import (
@@ -26,6 +27,7 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
+from tests.frameworks import FRAMEWORK
 from tests.zoo.continuous import ddpg, td3
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph, schedule
@@ -200,6 +202,21 @@ def test_acting_with_the_target_network(tmp_path):
     agent.phase = RunPhase.TEST
     expected = actor.target_network.predict({"observation": state["observation"][None]})[0]
     np.testing.assert_allclose(agent.choose_action(state).action, expected, rtol=1e-5)
+    exported = acting_now(agent, {"framework": FRAMEWORK.name})
+    np.testing.assert_allclose(exported.act(state), expected, rtol=1e-5)
+
+
+def test_another_process_acts_with_the_target_network(tmp_path):
+    agents = []
+    for seed in (1, 2):
+        parameters = ddpg()
+        parameters.algorithm.use_target_network_for_evaluation = True
+        agents.append(graph(parameters, Target, tmp_path / str(seed), seed=seed).get_agent())
+        agents[-1].phase = RunPhase.TEST
+    trainer, worker = agents
+    worker.take_policy(trainer.acting_policy())
+    state = {"observation": np.array([0.5], np.float32)}
+    np.testing.assert_allclose(worker.choose_action(state).action, trainer.choose_action(state).action, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

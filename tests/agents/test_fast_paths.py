@@ -37,7 +37,7 @@ from tests.frameworks import FRAMEWORK
 from tests.zoo.agents import of_class
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import compiled, graph
-from tests.zoo.parameters import clipped_ppo, dqn
+from tests.zoo.parameters import clipped_ppo, dqn, pqn
 
 on_jax = pytest.mark.skipif(FRAMEWORK is not Frameworks.jax, reason="loops are compiled on JAX (COACH_TEST_FRAMEWORK)")
 HOOKS = {"make_compiled", "record_evaluated", "record_played", "why_not_compiled"}
@@ -222,6 +222,32 @@ def test_a_method_that_is_replaced_too_late_is_refused(part, tmp_path):
         holder.update_log = lambda: None
     with pytest.raises(CoachError, match=r"\.(get_state|update_log) was replaced after the loop was compiled"):
         manager.train_and_act(EnvironmentSteps(64))
+
+
+@on_jax
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("ap.algorithm.discount", 0.1),
+        ("ap.algorithm.num_consecutive_playing_steps.num_steps", 32),
+        ("ap.network_wrappers.main.batch_size", 8),
+        ("exploration_policy.evaluation_epsilon", 0.5),
+    ],
+)
+def test_a_setting_that_changes_too_late_is_refused(path, value, tmp_path):
+    manager = compiled(pqn(), tmp_path)
+    manager.train_and_act(EnvironmentSteps(64))
+    *parts, name = path.split(".")
+    holder = manager.get_agent()
+    for part in parts:
+        holder = holder[part] if isinstance(holder, dict) else getattr(holder, part)
+    before = getattr(holder, name)
+    setattr(holder, name, value)
+    with pytest.raises(CoachError, match=rf"{parts[-1] if value == 32 else name} was .* would have no effect"):
+        manager.train_and_act(EnvironmentSteps(64))
+    setattr(holder, name, before)
+    manager.get_agent().ap.network_wrappers["main"].learning_rate = 0.0
+    manager.train_and_act(EnvironmentSteps(64))
 
 
 def test_an_exported_policy_is_not_changed_by_the_listed_methods(tmp_path):

@@ -103,6 +103,19 @@ def test_a_reward_of_several_numbers_is_a_mistake_of_the_user(monkeypatch):
         environment(f"{ZOO}:walk")
 
 
+def test_a_mask_in_an_info_is_a_mistake_of_the_user(monkeypatch):
+    from tests.zoo.function_environments import Walk
+
+    def step(self: Any, key: Any, state: Any, action: Any, params: Any) -> tuple:
+        *answer, _ = walked(self, key, state, action, params)
+        return *answer, {"action_mask": np.array([1, 0])}
+
+    walked = Walk.step
+    monkeypatch.setattr(Walk, "step", step)
+    with pytest.raises(CoachError, match="'action_mask' of an info is not read: return Dict observations"):
+        environment(f"{ZOO}:walk")
+
+
 def test_the_parts_of_a_tuple_may_have_different_shapes(monkeypatch):
     import gymnasium
 

@@ -155,6 +155,8 @@ def test_states_of_other_copies_are_refused(start, monkeypatch):
     monkeypatch.setattr(copies, "_saved", None)  # as those of a vector environment that cannot be restored
     with pytest.raises(CoachError, match=r"not stepped with env_params.vectorization 'native'"):
         copies.set_state(start("sync").get_state())
+    with pytest.raises(CoachError, match=r"were stepped with env_params.vectorization 'native'"):
+        start("sync").set_state(copies.get_state())
 
 
 @pytest.mark.parametrize(

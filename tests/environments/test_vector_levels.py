@@ -10,6 +10,9 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.environments.native_copies import _info_columns
 from rl_coach.environments.vector_levels import info_of
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from rl_coach.graph_managers.building import make_copies
 from rl_coach.utils import CoachError, TrainingError
 from tests.zoo.graphs import graph, schedule
@@ -121,6 +124,24 @@ def test_copies_that_wait_neither_act_nor_count(level, tmp_path):
     for episode in agent.parallel.episodes:
         count = round(float(episode.curr_state["observation"].flat[0] - episode.curr_state["desired_goal"][0]) * 100)
         assert episode.steps == count
+    manager.close()
+
+
+@pytest.mark.parametrize("level", MODES)
+def test_answers_to_copies_that_wait_do_not_enter_the_statistics_of_filters(level, tmp_path):
+    parameters = dqn()
+    parameters.input_filter = InputFilter()
+    parameters.input_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+    parameters.input_filter.add_reward_filter("normalize", RewardNormalizationFilter())
+    manager = graph(parameters, parameters_of(level), tmp_path, schedule(10**6), copies=3)
+    agent = manager.get_agent()
+    manager.train_and_act(EnvironmentSteps(40))
+    assert agent.parallel.are_in_columns and agent.current_episode > 6
+    begun = agent.current_episode + 3 - len(manager.level_managers[0].due)
+    of_observations, of_rewards = agent.input_filter.members
+    steps = agent.total_steps_counter
+    assert of_rewards.running_rewards_stats.n == steps
+    assert of_observations.running_observation_stats.n == steps + begun
     manager.close()
 
 

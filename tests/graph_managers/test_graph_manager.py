@@ -405,6 +405,12 @@ def test_a_process_that_only_trains_does_not_act(tmp_path):
     assert manager.get_agent().total_steps_counter == 0
 
 
+def test_copies_of_the_environment_without_effect_are_a_warning(tmp_path, capsys):
+    graphs.graph(dqn(), Bandit, tmp_path, schedule(EnvironmentSteps(12)), copies=3, role=TaskRole.TRAINING)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "num_environments" in line]
+    assert "env_params.num_environments = 3 has no effect with -dc" in line
+
+
 def test_steps_show_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
     graph = counting_graph(tmp_path, schedule(EnvironmentSteps(12)))
     now, shown = [100.0], []

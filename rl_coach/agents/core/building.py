@@ -34,6 +34,7 @@ def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
         agent.memory_spaces.state = with_accumulated_reward_space(agent.memory_spaces.state)
     agent.spaces = filtered_spaces(agent.memory_spaces, NoInputFilter(), agent.pre_network_filter, NoOutputFilter())
     agent.policy_spaces = agent.spaces
+    _warn_of_unknown_observations(agent)
     refuse(_unmet_by_goals(agent))
     if isinstance(agent.in_action_space, GoalsSpace):
         agent.in_action_space.set_target_space(spaces.state[agent.in_action_space.goal_name])
@@ -192,6 +193,20 @@ def _warn_of_batch_sizes(agent: Any) -> None:
             f"agent '{agent.name}': batch_size of network {others} has no effect; all networks learn from batches of "
             f"{counts}, the batch_size of network '{agent.update_loop.batch_network}'"
         )
+
+
+def _warn_of_unknown_observations(agent: Any) -> None:
+    """Warn of filters of an observation that does not exist."""
+    seen = {"input_filter": agent.environment_spaces, "pre_network_filter": agent.memory_spaces}
+    for chain, spaces in seen.items():
+        # a level above sets the goal
+        known = [*spaces.state.sub_spaces, *([] if agent.ap.is_a_highest_level_agent else ["desired_goal"])]
+        for name in getattr(agent, chain).observation_filters:
+            if name not in known:
+                screen.warning(
+                    f"agent '{agent.name}': {chain} has filters of the observation '{name}', which have no effect, "
+                    f"because the observations are {', '.join(map(repr, known))}"
+                )
 
 
 def _warn_of_separate_statistics(agent: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -49,6 +49,9 @@ class ColumnActors:
             if isinstance(member, ObservationStackingFilter)
         }
         self._filters_actions = not changes_nothing(agent.output_filter)
+        self._rollout = agent.experience.rollout
+        if self._rollout is not None and self._rollout.num_actors not in (0, len(episodes)):
+            self._rollout.clear()  # steps from a checkpoint with another number of copies
         self.states = StateColumns()
         self._actions: np.ndarray = np.zeros(0)
         self._acting: np.ndarray | None = None
@@ -109,6 +112,8 @@ class ColumnActors:
         """
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
+        if self._rollout is not None:
+            self._rollout.cut(indices)
         filtered = self._filtered(states, indices)
         if not self.states or len(indices) == self._num_actors:
             self.states = StateColumns({name: np.array(column) for name, column in filtered.items()})
@@ -177,7 +182,7 @@ class ColumnActors:
             )
         next_states, shaped = self._filtered(step.states), rewards
         for reward_filter in agent.input_filter.reward_filters.values():
-            shaped = reward_filter.filter(shaped, True)
+            shaped = self._of_acting(reward_filter.filter, shaped)
         # one test for all copies; the copies are searched one by one only if it fails
         if not agent.watch.is_finite(next_states, shaped):
             self._look_closer(step, next_states, shaped)
@@ -222,10 +227,25 @@ class ColumnActors:
         return filtered
 
     def _filtered_by(self, member: Any, place: int, column: np.ndarray, beginning: np.ndarray | None) -> np.ndarray:
-        if place not in self._stacks:
+        if place in self._stacks:
+            stacks = self._stacks[place]
+            return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
+        if beginning is not None:
             return member.filter_batch(column, True)
-        stacks = self._stacks[place]
-        return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
+        return self._of_acting(member.filter_batch, column)
+
+    def _of_acting(self, filter_rows: Callable[[np.ndarray, bool], Any], column: np.ndarray) -> np.ndarray:
+        """Filter the rows of the actors that acted. The answers to the others do not count, also not in the statistics
+        of filters, so their rows become zeros.
+
+        :param column: [N, ...]
+        """
+        if self._acting is None:
+            return filter_rows(column, True)
+        rows = np.asarray(filter_rows(column[self._acting], True))
+        filtered = np.zeros((self._num_actors, *rows.shape[1:]), rows.dtype)
+        filtered[self._acting] = rows
+        return filtered
 
     def _look_closer(self, step: StepColumns, next_states: Columns, shaped: np.ndarray) -> None:
         """Find the first copy of the environment with a number that is not finite."""
@@ -279,6 +299,8 @@ def why_not_in_columns(agent: Any) -> str | None:
         return "each step is recorded"
     if algorithm.use_accumulated_reward_as_measurement or agent.in_action_space is not None:
         return "states have more than the environment's observations"
+    if algorithm.override_episode_rewards_with_the_last_transition_reward:
+        return "rewards are known at the end of the episode"
     remembering = [member for member in agent.input_filter.members if member.remembers_episode]
     if any(not isinstance(member, ObservationStackingFilter) for member in remembering):
         return "a filter remembers the episode"

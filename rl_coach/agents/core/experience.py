@@ -100,7 +100,12 @@ class Experience:
 
     @property
     def _stores_whole_episodes(self) -> bool:
-        return self._algorithm.store_transitions_only_when_episodes_are_terminated or self._receives_episodes
+        algorithm = self._algorithm
+        return (
+            algorithm.store_transitions_only_when_episodes_are_terminated
+            or algorithm.override_episode_rewards_with_the_last_transition_reward
+            or self._receives_episodes
+        )
 
     def load(
         self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
@@ -168,7 +173,7 @@ class Experience:
         buffer = episode.buffer
         buffer.transitions.append(transition)
         algorithm = self._algorithm
-        if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
+        if self._stores_whole_episodes:
             return
         if algorithm.n_step > 1:
             # the oldest transition waits until the rewards of the next n - 1 steps are known

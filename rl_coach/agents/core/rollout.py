@@ -52,6 +52,23 @@ class Rollout:
         self._length += len(step) if acting is None else len(acting)
         self.num_episodes += int(np.count_nonzero(step.game_over_column & acted))
 
+    def cut(self, actors: np.ndarray) -> None:
+        """Let the open episodes of some actors count as truncated, because these actors begin other episodes.
+
+        :param actors: [K] the actors
+        """
+        for time in reversed(range(len(self._steps))):
+            acted, step = self._acted[time][actors], self._steps[time]
+            cut = actors[acted & ~step.game_over_column[actors].astype(np.bool_)]
+            if len(cut):
+                over = step.game_over_column.copy()
+                over[cut] = True
+                self._steps[time] = Batch.from_columns(**{**_plain(step), "game_overs": over})
+                self.num_episodes += len(cut)
+            actors = actors[~acted]
+            if not len(actors):
+                return
+
     def take(self) -> Batch:
         """Return all transitions and forget them. Each episode is one block of rows. The episodes that ended come
         first, in the order of their ends. The open episodes follow, in the order of the actors.

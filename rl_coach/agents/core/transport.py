@@ -172,17 +172,17 @@ def policy_of(agent: Any) -> dict[str, Any]:
     networks = agent.networks
     names = agent.acting_networks or tuple(name for name, network in networks.items() if network.input_names)
     return {
-        "networks": {name: _weights(networks[name].state) for name in names},
+        "networks": {name: _weights(networks[name].state, agent.acts_by_targets) for name in names},
         "filters": {name: one.get_state() for name, one in agent.filters.items()},
         "exploration": agent.exploration_policy.get_schedules(),
         "updates": agent.clock.updates,
     }
 
 
-def _weights(state: Any) -> dict[str, list[np.ndarray]]:
-    # other buffers hold the state of random generators, which only learning uses
-    buffers = [array for array in state.arrays("buffers") if array.dtype == np.float32]
-    return {"weights": list(state.arrays("weights")), "buffers": buffers}
+def _weights(state: Any, with_targets: bool) -> dict[str, list[np.ndarray]]:
+    groups = ("weights", "buffers", *(("target_weights", "target_buffers") if with_targets else ()))
+    # other arrays hold the state of random generators, which only learning uses
+    return {group: [array for array in state.arrays(group) if array.dtype == np.float32] for group in groups}
 
 
 def take_policy(agent: Any, policy: dict[str, Any]) -> None:

@@ -243,6 +243,22 @@ def test_no_step_of_a_rollout_leads_into_the_next_episode(tmp_path):
     np.testing.assert_array_equal(next_states, states + 1)
 
 
+def test_an_episode_that_is_left_is_truncated_in_the_rollout(tmp_path):
+    """A run from a checkpoint begins new episodes in the middle of a rollout."""
+    first = cart_pole(ppo(10**6), tmp_path / "first")
+    first.train_and_act(EnvironmentSteps(COPIES * 5))
+    path = first.save_checkpoint()
+    manager = cart_pole(ppo(10**6), tmp_path / "second")
+    manager.restore_checkpoint(path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 5))
+    batch = manager.get_agent().experience.rollout.take()
+    states, next_states = (columns["observation"] for columns in (batch.state_columns, batch.next_state_columns))
+    assert len(states) == COPIES * 10 and np.count_nonzero(batch.game_over_column) == 2 * COPIES
+    assert not batch.terminated_column.any()
+    continues = ~batch.game_over_column[:-1]
+    np.testing.assert_array_equal(next_states[:-1][continues], states[1:][continues])
+
+
 def test_an_evaluation_between_two_episodes_leaves_no_trace(tmp_path):
     """Some copies have ended their episode when the evaluation begins, and begin the next one after it."""
     found, num_due = [], 0
@@ -314,15 +330,17 @@ def test_segments_of_episodes_are_learned_from_whatever_the_memory_keeps(tmp_pat
 
 
 def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
-    noisy, n_steps, waiting = soft_actor_critic(), greedy_dqn(), greedy_dqn()
+    noisy, n_steps, waiting, delayed = soft_actor_critic(), greedy_dqn(), greedy_dqn(), ppo()
     noisy.exploration = OUProcessParameters()
     n_steps.algorithm.n_step = 3
     waiting.algorithm.act_for_full_episodes = True
+    delayed.algorithm.override_episode_rewards_with_the_last_transition_reward = True
     for number, (parameters, level, reason) in enumerate(
         [
             (noisy, "Pendulum-v1", "OUProcess chooses one action at a time"),
             (n_steps, "CartPole-v1", "sums several rewards"),
             (waiting, "CartPole-v1", "wait for the end of an episode"),
+            (delayed, "CartPole-v1", "rewards are known at the end of the episode"),
         ]
     ):
         manager = graph(parameters, GymVectorEnvironment(level), tmp_path / str(number), schedule(100), copies=COPIES)

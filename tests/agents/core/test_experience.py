@@ -62,6 +62,15 @@ def test_n_step_transitions_are_stored_when_their_steps_have_been_played():
     assert batch.rewards().tolist() == [6, 6, 4] and batch.n_steps().tolist() == [2, 2, 1]
 
 
+def test_the_last_reward_of_an_episode_replaces_all_of_its_rewards():
+    memory, experience, episode = parts(n_step=1, override_episode_rewards_with_the_last_transition_reward=True)
+    for number in range(3):
+        experience.add(step(number, reward=number, is_last=number == 2), episode)
+        assert memory.length() == 0
+    assert experience.finish(episode) == 3.5  # 2 + 2/2 + 2/4
+    assert memory.transitions_at(np.arange(3)).rewards().tolist() == [2, 2, 2]
+
+
 def test_a_memory_of_episodes_gets_them_whole_and_what_is_cut_is_one():
     memory, experience, episode = parts(EpisodicExperienceReplay(SIZE))
     experience.segment_starts = []
