@@ -26,7 +26,7 @@ from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import mask_array, mask_space_of, part_of_observation, row_of_states, truth
+from rl_coach.space_values import mask_array, mask_space_of, one_number, part_of_observation, row_of_states, truth
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -360,12 +360,11 @@ class Agent:
     def _answer(self, index: int, values: dict[str, Any], info: dict[str, Any]) -> tuple[Any, ...]:
         """A checked answer: next state, reward, terminated, truncated, info."""
         environment, name = self._environments[index], self._places.name(index)
-        reward, next_state = values["reward"], values["next_states"]
+        next_state = values["next_states"]
         terminated, truncated = values["terminated"], values["truncated"]
         if environment.fed.action is None or environment.fed.deferred is not None:
             raise CoachError(f"{name} has received no action: call act before observe")
-        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
-            raise CoachError(f"the reward of {name} is {reward!r}, not a number")
+        reward = one_number(values["reward"], f"the reward of {name}")
         if next_state is not None:
             environment.require_fitting(next_state)
         elif truncated and not terminated:

@@ -325,6 +325,7 @@ def test_recorded_steps_of_another_form_are_one_line(recorded, message):
         with pytest.raises(CoachError, match=re.escape(message)):
             learn(recorded(recorded_batch()))
     with pytest.raises(CoachError, match="the recorded steps are of the type NoneType"):
+        (lambda columns: {"states": columns["states"]}, "the recorded steps have no 'rewards': give one for each step"),
         agent.import_observations(None)
 
 
@@ -344,7 +345,7 @@ def test_rows_of_recorded_columns_are_in_their_order_and_not_in_the_order_of_lab
     assert agent.graph_manager.get_agent().memory.transitions.rewards().tolist() == rewards.tolist()
 
 
-def test_recorded_columns_may_be_arrays_of_a_framework():
+def test_recorded_columns_and_rewards_may_be_arrays_of_a_framework():
     jnp, agent = pytest.importorskip("jax.numpy"), bandit()
     columns = {name: jnp.asarray(column) for name, column in recorded_batch().items()}
     assert agent.import_observations(columns) == 8
@@ -357,6 +358,11 @@ def test_several_environments_are_named_and_answer_when_they_want():
     agent.observe(1.0, True, env_ids="south", next_states=state())
     assert isinstance(agent.act(state(1), env_ids="south"), (int, np.integer))
     with pytest.raises(CoachError, match="environment 'south' has not answered"):
+    assert agent.import_observations({**columns, "rewards": columns["rewards"][:, None]}) == 8
+    for reward in (jnp.float32(2.0), np.array([2.0]), np.array(2.0), 2):
+        agent.act(state())
+        agent.observe(reward, True, next_states=state(0.5))
+        assert agent.graph_manager.get_agent().memory.transitions.rewards()[-1] == 2.0
         agent.act(state(1), env_ids="south")
     agent.observe([0.0, 0.0], [False, True], env_ids=["north", "west"], next_states=[state(0.1), state(0.2)])
     for ids, reason in [
