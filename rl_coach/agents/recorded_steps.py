@@ -185,13 +185,14 @@ def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]],
 def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
     """Recorded steps, after the agent's filters, as a batch for one update.
 
-    ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row.
+    ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row. ``info`` and
+    ``next_info`` contain the action masks of the states.
 
     :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
         the agent's filters need earlier steps
     """
     _require_memory(core)
-    rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
+    rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS, "info", "next_info"))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
         raise CoachError(
             "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode"
@@ -199,8 +200,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
         raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}")
     found = {}
-    for name in ("states", "next_states"):
-        read = [environment.read(one[name], {}) for one in rows]
+    for name, about in (("states", "info"), ("next_states", "next_info")):
+        read = [environment.read(one[name], one.get(about, {})) for one in rows]
         columns = {part: np.stack([np.asarray(one[part]) for one in read]) for part in read[0]}
         found[name] = core.input_filter.filter_columns(columns, False)
     terminals = np.asarray([one["terminals"] for one in rows])
