@@ -57,6 +57,16 @@ def test_a_wrong_column_is_one_line(change, reason):
         ((ZERO, 0.5, [], 1.0, ONE, False, "a"), "the action 0.5 is not a whole number"),
         ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id must be the name of one environment"),
         ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id must be the name of one environment"),
+        ((ZERO, 1, [], "1", ONE, False, "a"), "the reward of environment 0 is '1', not a number"),
+        ((ZERO, 1, [], 1.0, ONE, "False", "a"), "'terminals' is 'False', not True or False"),
+        ((ZERO, 1, [], 1.0, ONE, np.nan, "a"), "'terminals' is nan, not True or False"),
+        (
+            ([ZERO, ONE], [1, 0, 2], [], [1.0, 1.0], [ONE, ONE], [False, True], "a"),
+            "has 3 rows, and there are 2 states",
+        ),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0, 5.0], [ONE, ONE], [False, True], "a"), "has 3 rows, and there are 2"),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0], [ONE] * 3, [False, True], "a"), "has 3 rows, and there are 2 states"),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0], [ONE, ONE], [False] * 3, "a"), "has 3 rows, and there are 2 states"),
     ],
 )
 def test_a_wrong_step_is_one_line(arguments, reason):
