@@ -652,6 +652,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: if an argument asks for a value that is not supported
         """
         refuse_internals(internals)
+        self._refuse_masks()
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
         if unknown := [one for one in wanted if one not in _EXTRAS]:
             raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
@@ -785,6 +786,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: if a state or an action has a wrong form
         """
         refuse_internals(internals)
+        self._refuse_masks()
         rows = self.rows_of(preprocessed_states)
         if rows is None:
             self._observe(self._index(env_id), preprocessed_states, actions, rewards, next_states, terminals)
@@ -800,6 +802,13 @@ class RLgraphAgent(SpecAgent):
             self._observe(index, state, action, reward, after, ends)
 
     _observe_graph = observe
+
+    def _refuse_masks(self) -> None:
+        if self.uses_masks_of_infos:
+            raise CoachError(
+                "get_action and observe have no argument for an action_mask: add it to the states, as a part "
+                "'action_mask', or use a SingleThreadedWorker"
+            )
 
     def _index(self, env_id: Any) -> int:
         if env_id is None:
@@ -978,6 +987,8 @@ def _row(values: Any, index: int, are_tuples: bool = False, count: int | None = 
     if isinstance(values, Mapping):
         return {name: _row(part, index, count=count) for name, part in values.items()}
     try:
+        if count not in (None, len(values)):
+            raise CoachError(f"{shown(values)} has {len(values)} rows, and there are {count} states")
         if isinstance(values, Preprocessed) and values.raw is not None:
             return Preprocessed.of(values[index], values.raw[index])
         return values[index]
@@ -987,8 +998,6 @@ def _row(values: Any, index: int, are_tuples: bool = False, count: int | None = 
 
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, Mapping):
-        if count not in (None, len(values)):
-            raise CoachError(f"{shown(values)} has {len(values)} rows, and there are {count} states")
         return isinstance(other, Mapping) and one.keys() == other.keys() and all(_equal(one[n], other[n]) for n in one)
     return bool(np.array_equal(one, other))
 
