@@ -90,7 +90,7 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
-from rl_coach.space_values import truth
+from rl_coach.space_values import one_number, truth
 from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
@@ -827,6 +827,7 @@ class RLgraphAgent(SpecAgent):
 
     def _observe(self, index: int, state: Any, action: Any, reward: Any, next_state: Any, terminal: Any) -> None:
         name = self.env_names[index]
+        ends, reward = truth(terminal, "'terminals'"), one_number(reward, f"the reward of environment {name!r}")
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
             drawn = self._drawn.pop(index, [])
@@ -836,7 +837,6 @@ class RLgraphAgent(SpecAgent):
                 )
         else:
             self._play(index, _raw(state), action)
-        ends = truth(terminal, "'terminals'")
         is_full = not ends and next_state is not None and self._fills_buffer(index)
         OwnLoopAgent.observe(self, reward, ends, is_full, _raw(next_state), where)
 

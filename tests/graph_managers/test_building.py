@@ -153,4 +153,4 @@ def test_a_name_without_effect_is_a_warning(capsys):
         parameters = DQNAgentParameters()
         parameters.name = given
         assert agent_of_graph(parameters, TaskParameters(), None, None).name == called
-        assert ("the agent's name 'mine' has no effect" in capsys.readouterr().out) == (given == "mine")
+        assert ("the agent's name 'mine' has no effect" in "".join(capsys.readouterr())) == (given == "mine")

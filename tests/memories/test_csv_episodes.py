@@ -206,7 +206,9 @@ def test_columns_that_are_not_read_are_named(tmp_path, capsys):
 def test_episodes_that_occur_again_are_a_warning(tmp_path, capsys):
     header, rows = "episode_id,action,reward,state_feature_0", ["a,0,1,0", "a,1,1,1", "b,0,1,2", "b,1,1,3"]
     episodic().load_csv(CsvDataset(csv_file(tmp_path, rows, header)), input_filter=None)
-    assert not capsys.readouterr().out
+    assert not any(capsys.readouterr())
     joined = csv_file(tmp_path, [*rows, *rows], header)
     episodic().load_csv(CsvDataset(joined), input_filter=None)
-    assert f"'{joined}', line 6: episode_id 'a' occurs again after rows of other episodes" in capsys.readouterr().out
+    assert f"'{joined}', line 6: episode_id 'a' occurs again after rows of other episodes" in "".join(
+        capsys.readouterr()
+    )

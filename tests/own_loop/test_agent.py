@@ -169,7 +169,8 @@ def test_an_action_without_an_answer_and_one_without_its_next_state_are_saved_to
 
 
 def test_the_mask_of_a_state_that_comes_with_the_next_act_is_saved(tmp_path):
-    agents = [bandit(action_mask=True, action_space=Discrete(20)) for _ in range(2)]
+    spaces = {"observation_space": PLACE, "action_space": Discrete(20), "action_mask": True}
+    agents = [agent_of("DQN", seed=1, **spaces) for _ in range(2)]
     for agent in agents:
         agent.act(state(0), infos={"action_mask": np.ones(20, np.int8)})
         agent.observe(1.0, False, infos={"action_mask": np.eye(20, dtype=np.int8)[7]})
@@ -420,7 +421,7 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
 def test_masks_that_an_environment_does_not_have_are_refused(env):
     with pytest.raises(CoachError, match=r"action_mask is True, but the infos of level '.*' have no action_mask"):
         agent_of("DQN", env, action_mask=True)
-    assert agent_of("DQN", "Taxi-v3", action_mask=True).uses_masks_of_infos
+    assert agent_of("DQN", "Taxi-v4", action_mask=True).uses_masks_of_infos
 
 
 def test_infos_are_one_for_each_environment():
