@@ -266,6 +266,21 @@ def truth(value: Any, what: str) -> bool:
     raise CoachError(f"{what} is {value!r:.60}, not True or False")
 
 
+def one_number(value: Any, what: str) -> float:
+    """Check a value from user code that must be one number, such as a reward.
+
+    :param value: a number, or an array with one number, also of a framework
+    :param what: the name of the value, for the error's message
+    :raises CoachError: if the value is not a number
+    """
+    if isinstance(value, (float, int, np.floating)):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in NUMBERS and array.size == 1:
+        return float(array.item())
+    raise CoachError(f"{what} is {value!r:.60}, not a number")
+
+
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """The state of one of several environments.
 

@@ -14,8 +14,7 @@ from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
-from rl_coach.space_values import cast, row, truth
-from rl_coach.utilities.sound_values import NUMBERS
+from rl_coach.space_values import cast, one_number, row, truth
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
@@ -38,8 +37,10 @@ def steps_of(data: Any) -> list[dict[str, Any]]:
                 f"with a dictionary for each step"
             )
         return [dict(one) for one in given]
+    if "rewards" not in data:
+        raise CoachError("the recorded steps have no 'rewards': give one for each step")
     columns = {name: _positional(column) for name, column in data.items()}
-    rewards = columns.get("rewards", [])
+    rewards = columns["rewards"]
     if np.ndim(rewards) == 0:
         raise CoachError(f"'rewards' of the recorded steps is {rewards!r}: give a list with one reward for each step")
     count = len(rewards)
@@ -172,7 +173,7 @@ def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]],
         transition = Transition(
             state=environment.read(step["states"], step.get("info", {})),
             action=_action(core, environment, step["actions"]).action,
-            reward=_reward(step["rewards"], number),
+            reward=float(one_number(step["rewards"], f"the reward of step {number}")),
             next_state=environment.read(observation, step.get("next_info", {})),
             game_over=number == episode[-1],
             terminated=step["terminals"],
@@ -181,22 +182,17 @@ def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]],
     return found
 
 
-def _reward(reward: Any, number: int) -> float:
-    if np.ndim(reward) or np.asarray(reward).dtype.kind not in NUMBERS:
-        raise CoachError(f"the reward of step {number} is {reward!r}, not a number")
-    return float(reward)
-
-
 def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
     """Recorded steps, after the agent's filters, as a batch for one update.
 
-    ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row.
+    ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row. ``info`` and
+    ``next_info`` contain the action masks of the states.
 
     :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
         the agent's filters need earlier steps
     """
     _require_memory(core)
-    rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
+    rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS, "info", "next_info"))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
         raise CoachError(
             "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode"
@@ -204,13 +200,17 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
         raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}")
     found = {}
-    for name in ("states", "next_states"):
-        read = [environment.read(one[name], {}) for one in rows]
+    for name, about in (("states", "info"), ("next_states", "next_info")):
+        read = [environment.read(one[name], one.get(about, {})) for one in rows]
         columns = {part: np.stack([np.asarray(one[part]) for one in read]) for part in read[0]}
         found[name] = core.input_filter.filter_columns(columns, False)
     terminals = np.asarray([one["terminals"] for one in rows])
-    rewards = np.asarray([_reward(one["rewards"], number) for number, one in enumerate(rows)], np.float32)
-    weights = np.asarray([_reward(one.get(_WEIGHTS, 1.0), number) for number, one in enumerate(rows)], np.float32)
+    rewards, weights = (
+        np.asarray(
+            [one_number(one.get(name, 1.0), f"the {word} of step {i}") for i, one in enumerate(rows)], np.float32
+        )
+        for name, word in (("rewards", "reward"), (_WEIGHTS, "importance weight"))
+    )
     if not np.all((weights >= 0) & np.isfinite(weights)):
         raise CoachError(f"{_WEIGHTS} must be finite numbers of at least 0")
     made = Batch.from_columns(

@@ -137,7 +137,7 @@ def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
             low, high = (float(end) for end in ends.split(","))
         except ValueError:
             low = high = math.nan
-        if not equals or not low < high:
+        if not equals or not low < high or math.isinf(high - low):
             raise CoachError(f"--range: '{text}' does not have the form ENVIRONMENT=LOW,HIGH, with LOW below HIGH")
         found[task] = (low, high)
     return found

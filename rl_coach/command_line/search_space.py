@@ -108,9 +108,10 @@ class Dimension:
 
     def text(self, drawn: Values) -> str:
         """The setting's value for ``-cp``. :param drawn: the values that replace the placeholders"""
-        if isinstance(self.value, ast.Name) and self.value.id in drawn:
-            return _written(drawn[self.value.id])
-        return ast.unparse(_Filled(drawn).visit(copy.deepcopy(self.value)))
+        written = {name: _written(drawn[name], one) for name, one in self.distributions.items()}
+        if isinstance(self.value, ast.Name) and self.value.id in written:
+            return written[self.value.id]
+        return ast.unparse(_Filled(written).visit(copy.deepcopy(self.value)))
 
 
 @dataclass(frozen=True)
@@ -358,20 +359,24 @@ class _Drawing(ast.NodeTransformer):
 
 
 class _Filled(ast.NodeTransformer):
-    """Replaces placeholders in an expression by drawn values."""
+    """Replaces placeholders in an expression by the texts of drawn values."""
 
-    def __init__(self, drawn: Values):
-        self._drawn = drawn
+    def __init__(self, written: Mapping[str, str]):
+        self._written = written
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id not in self._drawn:
+        if node.id not in self._written:
             return node
-        return ast.parse(_written(self._drawn[node.id]), mode="eval").body
+        return ast.parse(self._written[node.id], mode="eval").body
 
 
-def _written(value: Any) -> str:
-    """A value as a text for ``-cp``. A float has four significant digits."""
-    return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
+def _written(value: Any, distribution: Distribution) -> str:
+    """A drawn value as a text for ``-cp``. A float has four significant digits, or more in a narrow range."""
+    if not isinstance(value, float) or not isinstance(distribution, Range):
+        return str(value)
+    low, high = distribution.ends
+    digits = 4 + max(0, round(math.log10(max(abs(low), abs(high)) / (high - low))))
+    return repr(float(min(max(float(f"{value:.{digits}g}"), low), high)))
 
 
 def _short_names(names: Sequence[str]) -> list[str]:

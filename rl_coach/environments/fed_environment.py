@@ -31,7 +31,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
     :param level: the environment's name in messages
     :param observation_space: Gymnasium's space of the observations; with it, no simulator is made
     :param action_space: Gymnasium's space of the actions
-    :param action_mask: True if each info has an ``action_mask``, [A] of 0 and 1
+    :param action_mask: True if each info has an ``action_mask``, [A] of 0 and 1. The infos of a simulator show it
     :param simulator: function that returns a Gymnasium environment for episodes without the user's loop, such as
         evaluations. None makes the level's environment, or no environment if the spaces are given
     """
@@ -70,9 +70,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         return fed
 
     @classmethod
-    def of(
-        cls, env: Any, observation_space: Any, action_space: Any, action_mask: bool, num_envs: int
-    ) -> FedEnvironmentParameters:
+    def of(cls, env: Any, observation_space: Any, action_space: Any, num_envs: int) -> FedEnvironmentParameters:
         """Settings for a user's environment, or for its spaces.
 
         :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None uses the spaces
@@ -86,7 +84,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
             for name, space in zip(("observation_space", "action_space"), spaces):
                 if not isinstance(space, gymnasium.Space):
                     raise CoachError(f"give env, or {name} as a space of Gymnasium, not {space!r}")
-            return cls("your environment", observation_space, action_space, action_mask)
+            return cls("your environment", observation_space, action_space)
         if spaces != (None, None):
             raise CoachError("give env, or observation_space and action_space, not both")
         if isinstance(env, str):
@@ -94,7 +92,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         if isinstance(env, EnvironmentParameters):
             return cls.like(env)
         if isinstance(env, gymnasium.Env):
-            return _of_object(env, action_mask, num_envs)
+            return _of_object(env, num_envs)
         if callable(env):
             return cls(getattr(env, "__name__", "your environment"), simulator=env)
         raise CoachError(f"env must be an id of Gymnasium, an environment or a function that makes one, not {env!r}")
@@ -191,11 +189,18 @@ class FedEnvironment(GymEnvironment):
         self._spaces = None if observation_space is None else (observation_space, action_space)
         self._has_mask = action_mask
         super().__init__(level, **settings)
+        if action_mask and not self.masks_are_in_infos:
+            raise CoachError(f"action_mask is True, but the infos of level '{self.env_id}' have no action_mask")
 
     @property
     def observes_tuples(self) -> bool:
         """True if an observation is a tuple."""
         return type(self.env.observation_space).__name__ == "Tuple"
+
+    @property
+    def masks_are_in_infos(self) -> bool:
+        """True if each info has an ``action_mask``."""
+        return self._read_state.adds_mask
 
     @property
     def has_simulator(self) -> bool:
@@ -337,6 +342,7 @@ class FedEnvironment(GymEnvironment):
             "done": bool(self.done),
             "action": self.fed.action,
             "deferred_reward": None if self.fed.deferred is None else self.fed.deferred[0],
+            "deferred_mask": None if self.fed.deferred is None else self.fed.deferred[1].get(ACTION_MASK),
             "action_space": self._action_space.rng.bit_generator.state,
         }
 
@@ -345,14 +351,15 @@ class FedEnvironment(GymEnvironment):
             return super().set_episode_state(state)
         self.is_fed, self.state, self.done = True, state["state"], state["done"]
         self.total_reward_in_current_episode = state["total_reward"]
-        deferred = state["deferred_reward"]
-        self.fed = Fed(action=state["action"], deferred=None if deferred is None else (deferred, {}))
+        deferred, mask = state["deferred_reward"], state.get("deferred_mask")
+        info = {} if mask is None else {ACTION_MASK: mask}
+        self.fed = Fed(action=state["action"], deferred=None if deferred is None else (deferred, info))
         self._update_state()
         self._respond()
         return True
 
 
-def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentParameters:
+def _of_object(env: Any, num_envs: int) -> FedEnvironmentParameters:
     """Settings for an existing environment. If it has a ``spec``, environments for evaluations are made from this
     ``spec``."""
     import gymnasium
@@ -360,7 +367,7 @@ def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentPara
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
     if env.spec is None:
         if num_envs > 1:
-            return FedEnvironmentParameters(name, env.observation_space, env.action_space, action_mask)
+            return FedEnvironmentParameters(name, env.observation_space, env.action_space)
         return FedEnvironmentParameters(name, simulator=_once(env, name))
     specification = env.spec
     first = iter([env] if num_envs == 1 else [])

@@ -236,6 +236,7 @@ class StateReader:
         does not support an observation in ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
+    :ivar adds_mask: True if an info contains the mask of each state
     """
 
     def __init__(
@@ -275,8 +276,8 @@ class StateReader:
             self._spaces.append(part)
         if not self._parts:
             raise CoachError(f"level '{level}': the observation space {space} has no parts")
-        self._adds_mask = self._finds_mask(info)
-        if self._adds_mask:
+        self.adds_mask = self._finds_mask(info)
+        if self.adds_mask:
             assert self._mask_space is not None
             self.state_space[ACTION_MASK] = self._mask_space
         self._plain_name = self._parts[0][0] if len(self._parts) == 1 and not self._parts[0][1] else None
@@ -333,7 +334,7 @@ class StateReader:
                 name: _follow(observation, path) if convert is None else convert(_follow(observation, path))
                 for name, path, convert in self._parts
             }
-        if self._adds_mask:
+        if self.adds_mask:
             mask = info.get(ACTION_MASK)
             state[ACTION_MASK] = self._mask_of_all() if mask is None else np.array(self._read_masks(mask))
         elif ACTION_MASK in info:
@@ -359,7 +360,7 @@ class StateReader:
                 states[name] = self._read_masks(column, (count,))
             else:
                 states[name] = column if convert is None else convert(column)
-        if self._adds_mask:
+        if self.adds_mask:
             masks = infos.get(ACTION_MASK)
             if masks is None:
                 masks = np.stack([self._mask_of_all()] * count)

@@ -18,7 +18,7 @@ from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command, missing_package
-from rl_coach.space_values import truth
+from rl_coach.space_values import one_number, truth
 from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
@@ -265,12 +265,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             raise CoachError(f"level '{self.env_id}': the observation of player '{player}': {fault.text}")
         state = self._readers[player](observation, info)
         terminated, truncated = map(truth, (terminated, truncated), self._names_of_ends[player])
-        try:
-            number = float(reward)
-        except (TypeError, ValueError):
-            raise CoachError(
-                f"level '{self.env_id}': the reward of player '{player}' is {reward!r:.60}, not a number"
-            ) from None
+        number = float(one_number(reward, f"level '{self.env_id}': the reward of player '{player}'"))
         return EnvResponse(state, number, terminated or truncated, info, None, terminated)
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:

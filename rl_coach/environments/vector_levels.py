@@ -211,4 +211,4 @@ def info_of(infos: Any, index: int) -> dict[str, Any]:
     """
     if not infos:
         return {}
-    return row_of_infos(infos, index) if isinstance(infos, dict) else infos[index]
+    return row_of_infos(infos, index) if isinstance(infos, dict) else infos[index] or {}

@@ -11,6 +11,7 @@ import numpy as np
 from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
+from rl_coach.logger import screen
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, public_attributes, short_dynamic_import
 
@@ -144,6 +145,8 @@ def agent_of_graph(
     """
     parameters = copy.deepcopy(parameters)
     parameters.task_parameters = task
+    if parameters.name not in (None, name):
+        screen.warning(f"the agent's name {parameters.name!r} has no effect: the graph calls this agent '{name}'")
     parameters.name = name
     parameters.visualization = visualization
     if parameters.input_filter is None:

@@ -62,7 +62,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     layout = _Layout(table.header, table.path)
     numbers = {name: table.numbers(name) for name in layout.number_columns}
     is_raw = _is_raw(table)
-    order, lengths = _by_episode(table.names("episode_id"))
+    order, lengths = _by_episode(table)
     ends = _Ends(table, layout, order, lengths, dataset.is_episodic)
 
     def states(features: dict[str, list[str]]) -> dict[str, np.ndarray]:
@@ -294,12 +294,21 @@ def _is_raw(table: _Table) -> bool:
     return bool(marks[0])
 
 
-def _by_episode(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _by_episode(table: _Table) -> tuple[np.ndarray, np.ndarray]:
     """Sort rows by episode. Return the indices of the rows in this order, and the number of rows of each episode.
     Episodes are in the order of their first rows.
     """
-    numbers: dict[str, int] = {}
+    names, numbers = table.names("episode_id"), dict[str, int]()
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
+    newest = np.maximum.accumulate(episode)
+    again = np.flatnonzero((np.diff(episode) != 0) & (episode[1:] < newest[1:])) + 1
+    if len(again) and "transition_number" not in table.header:
+        row = int(again[0])
+        screen.warning(
+            f"'{table.path}', line {table.lines[row]}: episode_id {names[row]!r} occurs again after rows of other "
+            f"episodes; its rows are one episode. If the file was joined from several files, their episodes need "
+            f"different names"
+        )
     # stable, so that the rows of an episode keep their order
     return np.argsort(episode, kind="stable"), np.bincount(episode)
 

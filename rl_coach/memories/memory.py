@@ -234,7 +234,9 @@ class Memory:
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
         """Store the episodes of a CSV file, after ``input_filter``."""
-        raise CoachError(f"{type(self).__name__} does not load CSV files: use EpisodicExperienceReplay")
+        raise CoachError(
+            f"{type(self).__name__} does not load CSV files: set memory to EpisodicExperienceReplayParameters()"
+        )
 
     def num_transitions(self) -> int:
         """The number of stored transitions."""

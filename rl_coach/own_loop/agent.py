@@ -26,7 +26,7 @@ from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import mask_array, mask_space_of, part_of_observation, row_of_states, truth
+from rl_coach.space_values import mask_array, mask_space_of, one_number, part_of_observation, row_of_states, truth
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -146,6 +146,11 @@ class Agent:
         self._autoreset_mode = None if mode is None else name
 
     @property
+    def uses_masks_of_infos(self) -> bool:
+        """True if the agent needs the ``action_mask`` of each info."""
+        return self._environments[0].masks_are_in_infos
+
+    @property
     def _environments(self) -> list[FedEnvironment]:
         """The environments of the user's loop in the current phase."""
         if self._level.has_one_episode:
@@ -219,11 +224,11 @@ class Agent:
         """The numbers of the environments, their states and their infos, after a check of their form."""
         indices = self._indices(env_ids)
         environments = self._environments
+        infos = _checked_infos(infos, len(indices) if self._is_batch(env_ids) else None)
         if not self._is_batch(env_ids):
-            given, about = {indices[0]: states}, {indices[0]: infos or {}}
+            given, about = {indices[0]: states}, {indices[0]: infos}
         else:
             count, are_tuples = len(indices), self._observes_tuples
-            infos = with_joined_masks(infos)  # once for all environments
             given = {index: row_of_states(states, number, count, are_tuples) for number, index in enumerate(indices)}
             about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
@@ -324,7 +329,7 @@ class Agent:
         indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
         answers, are_tuples = {}, self._observes_tuples
-        infos = with_joined_masks(infos) if is_batch else infos
+        infos = _checked_infos(infos, len(indices) if is_batch else None)
         for number, index in enumerate(indices):
             if index in self._waiting:  # the episode has begun, and the next ``act`` is given its first state
                 self._waiting.remove(index)
@@ -337,7 +342,7 @@ class Agent:
             }
             for name in ("terminated", "truncated"):
                 one[name] = truth(one[name], f"'{name}' of {self._places.name(index)}")
-            info = info_of(infos, number) if is_batch else infos or {}
+            info = info_of(infos, number) if is_batch else infos
             if is_batch and (one["terminated"] or one["truncated"]):
                 one["next_states"], info = self._last_of_episode(index, number, one["next_states"], infos, info)
             answers[index] = self._answer(index, one, info)
@@ -360,12 +365,11 @@ class Agent:
     def _answer(self, index: int, values: dict[str, Any], info: dict[str, Any]) -> tuple[Any, ...]:
         """A checked answer: next state, reward, terminated, truncated, info."""
         environment, name = self._environments[index], self._places.name(index)
-        reward, next_state = values["reward"], values["next_states"]
+        next_state = values["next_states"]
         terminated, truncated = values["terminated"], values["truncated"]
         if environment.fed.action is None or environment.fed.deferred is not None:
             raise CoachError(f"{name} has received no action: call act before observe")
-        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
-            raise CoachError(f"the reward of {name} is {reward!r}, not a number")
+        reward = one_number(values["reward"], f"the reward of {name}")
         if next_state is not None:
             environment.require_fitting(next_state)
         elif truncated and not terminated:
@@ -424,8 +428,8 @@ class Agent:
         to its next training phase from this call.
 
         :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, in the
-            form of your environment. Optional ``importance_weights`` [B] weight the losses of the rows. None learns
-            from the memory
+            form of your environment. Optional ``importance_weights`` [B] weight the losses of the rows, and optional
+            ``info`` and ``next_info`` contain action masks. None learns from the memory
         :return: the loss; 0 if there is no experience to learn from yet. With a batch, the result is a ``Loss``, which
             also has the loss of each row
         :raises CoachError: if a batch was given, but the agent only learns from its newest episodes; a column is
@@ -494,7 +498,8 @@ class Agent:
         steps before the first step is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
-            and ``next_states``, [N, ...] each; or a dict of these names for each step
+            and ``next_states``, [N, ...] each; or a dict of these names for each step. ``info`` and ``next_info``
+            contain action masks
         :return: number of steps stored
         :raises CoachError: if the agent only learns from its own steps; a column is missing, unknown or has a wrong
             form; a value does not belong to its space; or a filter needs the steps in order, and they are not
@@ -715,7 +720,8 @@ def make_agent(
     chosen = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
-    environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
+    environment = FedEnvironmentParameters.of(env, observation_space, action_space, num_envs)
+    environment.action_mask = action_mask
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
     task = make_task(chosen, seed, num_devices, experiment_path)
     graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)
@@ -736,6 +742,28 @@ def make_agent(
         "settings": {**(changed or {}), **settings},
     }
     return (agent_class or Agent)(graph, ids, updates_itself, definition)
+
+
+def _checked_infos(infos: Any, count: int | None) -> Any:
+    """The infos of the user's environments; a mask in parts becomes one array.
+
+    :param count: number of environments; None if ``infos`` is the info of one environment
+    :raises CoachError: if the infos have another form, or are not one for each environment
+    """
+    if infos is None:
+        return {}
+    if isinstance(infos, Mapping):
+        found = infos if count is None else with_joined_masks(infos)
+        rows = count if count is None or ACTION_MASK not in found else len(found[ACTION_MASK])
+    elif count is None or not isinstance(infos, (list, tuple, np.ndarray)):
+        raise CoachError(
+            f"infos must be {'an info, a dict' if count is None else 'a list of infos'}, not {infos!r:.60}"
+        )
+    else:
+        found, rows = infos, len(infos)
+    if rows != count:
+        raise CoachError(f"infos has {rows} rows, and there are {count} environments: give an info for each of them")
+    return found
 
 
 _GivenCallback: TypeAlias = Callback | Callable[[Agent], Any]

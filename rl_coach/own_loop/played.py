@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import Any, Sequence
 
+import numpy as np
+
+from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.own_loop.agent import Agent
+from rl_coach.space_values import one_number, truth
+from rl_coach.utilities.spec_fields import shown
 from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
 
 TRUNCATED = "TimeLimit.truncated"
 """Key of the info that is True if a limit ended the episode, in environments without a flag ``truncated``."""
@@ -34,10 +42,12 @@ class PlayedEnvironment:
     :raises CoachError: if the environment has neither ``step`` nor ``execute``
 
     :ivar frames: number of actions that the environment has executed, repetitions included
+    :ivar info: the newest info; empty if the environment has no infos
     """
 
     def __init__(self, environment: Any, seed: int):
         self.frames = 0
+        self.info: dict[str, Any] = {}
         self._environment, self._seed = environment, iter([seed])
         self._has_execute = hasattr(environment, "execute")
         self._is_of_rlgraph = hasattr(environment, "state_space")
@@ -48,7 +58,9 @@ class PlayedEnvironment:
         """Begin an episode. :return: its first state"""
         seed = next(self._seed, None)
         if not self._has_execute and not self._is_of_rlgraph:
-            return self._environment.reset(seed=seed)[0]
+            state, info = _parts("state, info", self._environment.reset(seed=seed), "reset")
+            self.info = info or {}
+            return state
         if seed is not None and hasattr(self._environment, "seed"):
             self._environment.seed(seed)
         return self._environment.reset()
@@ -62,21 +74,43 @@ class PlayedEnvironment:
         for _ in range(repetitions):
             state, reward, terminated, truncated = self._answer(action)
             self.frames += 1
-            total += float(reward)
+            total += one_number(reward, "the reward of the environment")
             if terminated or truncated:
                 break
-        return state, total, bool(terminated), bool(truncated)
+        return state, total, terminated, truncated
 
-    def _answer(self, action: Any) -> tuple[Any, Any, Any, Any]:
+    def _answer(self, action: Any) -> tuple[Any, Any, bool, bool]:
         if self._has_execute:
-            state, terminal, reward = self._environment.execute(action)
-            return state, reward, terminal, False
+            state, terminal, reward = _parts("state, terminal, reward", self._environment.execute(action))
+            refuse_swapped(terminal, reward)
+            return state, reward, truth(terminal, "the terminal of the environment"), False
         if self._is_of_rlgraph:
-            state, reward, terminal, info = self._environment.step(action)
-            is_cut = terminal and bool((info or {}).get(TRUNCATED))
-            return state, reward, terminal and not is_cut, is_cut
-        state, reward, terminated, truncated, _ = self._environment.step(action)
+            state, reward, terminal, info = _parts("state, reward, terminal, info", self._environment.step(action))
+            self.info = info or {}
+            is_over = truth(terminal, "the terminal of the environment")
+            is_cut = is_over and bool(self.info.get(TRUNCATED))
+            return state, reward, is_over and not is_cut, is_cut
+        names = "state, reward, terminated, truncated, info"
+        state, reward, *ends, info = _parts(names, self._environment.step(action))
+        self.info = info or {}
+        terminated, truncated = (truth(end, "an end of the environment's episode") for end in ends)
         return state, reward, terminated, truncated
+
+
+def _parts(names: str, answer: Any, to: str = "an action") -> tuple[Any, ...]:
+    """The values of an environment's answer. :raises CoachError: if there are more or fewer values"""
+    if not isinstance(answer, (tuple, list)) or len(answer) != len(names.split(", ")):
+        raise CoachError(f"the environment must answer {to} with {names}, not {shown(answer)}")
+    return tuple(answer)
+
+
+def refuse_swapped(terminal: Any, reward: Any) -> None:
+    """Refuse a terminal and a reward in the order of older versions of TensorForce.
+
+    :raises CoachError: if the reward is true or false, and the terminal is a float
+    """
+    if isinstance(reward, (bool, np.bool_)) and isinstance(terminal, (float, np.floating)):
+        raise CoachError(f"the terminal is {terminal!r} and the reward is {reward!r}: exchange them")
 
 
 @dataclass
@@ -120,6 +154,7 @@ class Loop:
         seed = agent.environment_seed
         self._agent = agent
         self._environments = [PlayedEnvironment(one, seed + number) for number, one in enumerate(environments)]
+        self._has_warned = False
         self.episodes: list[Episode] = []
 
     @property
@@ -147,15 +182,26 @@ class Loop:
             for one, environment in zip(before, environments)
         ]
         states = [one.state for one in self.episodes]
-        chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic)
+        chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic, **self._infos())
         answers = []
         for episode, environment, action in zip(self.episodes, environments, [chosen] if is_single else chosen):
             state, reward, terminated, truncated = environment.step(action, repetitions)
             truncated = truncated or (longest is not None and episode.timesteps + 1 >= longest)
             episode.take(state, reward, terminated or truncated)
             answers.append((reward, terminated, truncated and not terminated, state))
-        Agent.observe(self._agent, *(answers[0] if is_single else map(list, zip(*answers))))
+        Agent.observe(self._agent, *(answers[0] if is_single else map(list, zip(*answers))), **self._infos())
         return self.episodes
+
+    def _infos(self) -> dict[str, Any]:
+        """The argument ``infos`` for an agent that needs masks; no argument for other agents."""
+        infos = [one.info for one in self._environments]
+        if self._agent.uses_masks_of_infos:
+            return {"infos": infos[0] if len(infos) == 1 else infos}
+        is_new = ACTION_MASK not in self._agent.graph_manager.get_agent().environment_spaces.state.sub_spaces
+        if is_new and not self._has_warned and any(ACTION_MASK in one for one in infos):
+            logger.warning("the infos have an action_mask that the agent does not use: make it with action_mask=True")
+            self._has_warned = True
+        return {}
 
 
 def positive(name: str, value: int) -> int:

@@ -90,6 +90,7 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.space_values import one_number, truth
 from rl_coach.spaces import are_equal
 from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
@@ -614,9 +615,9 @@ class RLgraphAgent(SpecAgent):
         super()._begin(graph, env_ids, updates_itself, definition)
         self._drawn: dict[int, list[tuple[Any, ActionInfo]]] = {}
         self._names: dict[Any, int] = {name: index for index, name in enumerate(self.env_names)}
-        self._buffered = [0] * len(self.env_names)
         networks = graph.agent_params.network_wrappers.values()
         self._remembers = any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
+        self._filters_remember = any(one.remembers_episode for _, one in self._core.input_filter._members())
         return self
 
     def get_action(
@@ -641,6 +642,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: if an argument asks for a value that is not supported
         """
         refuse_internals(internals)
+        self._refuse_masks()
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
         if unknown := [one for one in wanted if one not in _EXTRAS]:
             raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
@@ -686,16 +688,19 @@ class RLgraphAgent(SpecAgent):
         if self._remembers:
             return self._act_with_memory(index, state, explores)
         raw = _raw(state)
-        if not explores:
-            return self.predict(raw)
         core, environment = self._core, self._environments[index]
-        if core.acts_by_networks:
+        if not explores and not (self._filters_remember and self._enters(index, raw)):
+            return self.predict(raw)
+        if not explores:
+            info = ActionInfo(self._best_action())
+        elif core.acts_by_networks:
             info = core.choose_action(core.run_pre_network_filter_for_inference(self._filtered(index, raw), False))
         else:
             info = core.spaces.action.sample_with_info()
         within = environment.action_space.clip_action_to_space(core.output_filter.filter(info).action)
         action = self.spec.actions.to_user(environment.simulator_action(within))
-        self._drawn[index] = [*self._drawn.get(index, [])[-63:], (action, info)]
+        if explores:
+            self._drawn[index] = [*self._drawn.get(index, [])[-63:], (action, info)]
         return action
 
     def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
@@ -708,12 +713,17 @@ class RLgraphAgent(SpecAgent):
     def _filtered(self, index: int, state: Any) -> Any:
         """A state after the agent's filters. If it is the current state of the episode, the filters use the episode's
         earlier states."""
-        core, environment = self._core, self._environments[index]
-        if not self._episode_is_over(index) and environment.shows(state, {}):
-            if not self._level.has_one_episode:
-                core.parallel.enter(index)
-            return core.episode.curr_state
-        return self._filter_alone(environment.read(state, {}))
+        if self._enters(index, state):
+            return self._core.episode.curr_state
+        return self._filter_alone(self._environments[index].read(state, {}))
+
+    def _enters(self, index: int, state: Any) -> bool:
+        """True if a state is the current state of an environment's episode; the agent then is in this episode."""
+        if self._episode_is_over(index) or not self._environments[index].shows(state, {}):
+            return False
+        if not self._level.has_one_episode:
+            self._core.parallel.enter(index)
+        return True
 
     def _filter_alone(self, state: Any) -> Any:
         core = self._core
@@ -766,6 +776,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: if a state or an action has a wrong form
         """
         refuse_internals(internals)
+        self._refuse_masks()
         rows = self.rows_of(preprocessed_states)
         if rows is None:
             self._observe(self._index(env_id), preprocessed_states, actions, rewards, next_states, terminals)
@@ -773,13 +784,21 @@ class RLgraphAgent(SpecAgent):
         is_each = env_id is None and len(self.env_names) > 1
         if is_each and len(rows) != len(self.env_names):
             raise CoachError(f"{len(rows)} steps are given for {len(self.env_names)} environments: give env_id")
-        for count, state in enumerate(rows):
-            index = count if is_each else self._index(env_id)
-            after = None if next_states is None else _row(next_states, count, self._observes_tuples)
-            ends = terminals if np.ndim(terminals) == 0 else terminals[count]
-            self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
+        for place, state in enumerate(rows):
+            index = place if is_each else self._index(env_id)
+            after = None if next_states is None else _row(next_states, place, self._observes_tuples, len(rows))
+            ends = terminals if np.ndim(terminals) == 0 else _row(terminals, place, False, len(rows))
+            action, reward = (_row(column, place, False, len(rows)) for column in (actions, rewards))
+            self._observe(index, state, action, reward, after, ends)
 
     _observe_graph = observe
+
+    def _refuse_masks(self) -> None:
+        if self.uses_masks_of_infos:
+            raise CoachError(
+                "get_action and observe have no argument for an action_mask: add it to the states, as a part "
+                "'action_mask', or use a SingleThreadedWorker"
+            )
 
     def _index(self, env_id: Any) -> int:
         if env_id is None:
@@ -798,6 +817,7 @@ class RLgraphAgent(SpecAgent):
 
     def _observe(self, index: int, state: Any, action: Any, reward: Any, next_state: Any, terminal: Any) -> None:
         name = self.env_names[index]
+        ends, reward = truth(terminal, "'terminals'"), one_number(reward, f"the reward of environment {name!r}")
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
             drawn = self._drawn.pop(index, [])
@@ -807,11 +827,16 @@ class RLgraphAgent(SpecAgent):
                 )
         else:
             self._play(index, _raw(state), action)
-        size = self.spec.buffer_size
-        ends = bool(terminal)
-        is_full = size is not None and self._buffered[index] + 1 >= size and not ends and next_state is not None
+        is_full = not ends and next_state is not None and self._fills_buffer(index)
         OwnLoopAgent.observe(self, reward, ends, is_full, _raw(next_state), where)
-        self._buffered[index] = 0 if ends or is_full else self._buffered[index] + 1
+
+    def _fills_buffer(self, index: int) -> bool:
+        """True if the last action of an environment was the last one of ``buffer_size``."""
+        if self.spec.buffer_size is None:
+            return False
+        if not self._level.has_one_episode:
+            self._core.parallel.enter(index)
+        return self._core.episode.steps >= self.spec.buffer_size
 
     def _play(self, index: int, state: Any, action: Any) -> None:
         """Act in a state with a given action, instead of an action that the agent chooses."""
@@ -843,7 +868,6 @@ class RLgraphAgent(SpecAgent):
         indices = range(len(self.env_names)) if env_id is None else [self._index(env_id)]
         for index in indices:
             self._drawn.pop(index, None)
-            self._buffered[index] = 0
         self.reset(None if env_id is None else self.env_names[indices[0]])
 
     def call_api_method(self, op: str, inputs: Any = None, return_ops: Any = None) -> Any:
@@ -947,12 +971,14 @@ def _raw(state: Any) -> Any:
     return state
 
 
-def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
+def _row(values: Any, index: int, are_tuples: bool = False, count: int | None = None) -> Any:
     if are_tuples and isinstance(values, tuple):
-        return tuple(_row(part, index) for part in values)
+        return tuple(_row(part, index, count=count) for part in values)
     if isinstance(values, Mapping):
-        return {name: _row(part, index) for name, part in values.items()}
+        return {name: _row(part, index, count=count) for name, part in values.items()}
     try:
+        if count not in (None, len(values)):
+            raise CoachError(f"{shown(values)} has {len(values)} rows, and there are {count} states")
         if isinstance(values, Preprocessed) and values.raw is not None:
             return Preprocessed.of(values[index], values.raw[index])
         return values[index]

@@ -11,6 +11,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.recorded_steps import steps_of
 from rl_coach.architectures.head_parameters import HeadParameters, PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.policies import entropy
 from rl_coach.architectures.standalone import BuiltNetwork, FeaturesParameters
@@ -22,6 +23,7 @@ from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.rlgraph_spaces import Dict, FloatBox, Space
 from rl_coach.own_loop.spec_parts import Definition, LayerDefaults, put_stack, set_replay, stack_of
 from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice
+from rl_coach.space_values import truth
 from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace
 from rl_coach.utilities.spec_fields import Fields, shown
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
@@ -122,10 +124,18 @@ class Memory(Component):
         self.memory = dynamic_import_and_instantiate_module_from_params(parameters)
 
     def insert_records(self, records: Mapping[str, Any]) -> None:
-        """Store steps. :param records: [N, ...] by name, in the form of ``get_records``"""
-        columns = [np.asarray(records[name]) for name in ("states", "actions", "rewards", "next_states", "terminals")]
-        for state, action, reward, after, ends in zip(*columns):
-            self.memory.store(Transition({"observation": state}, action, reward, {"observation": after}, bool(ends)))
+        """Store steps.
+
+        :param records: [N, ...] by name, in the form of ``get_records``
+        :raises CoachError: if a column is missing, has another length, or contains a wrong value
+        """
+        names = ("states", "actions", "rewards", "next_states", "terminals")
+        if lost := [name for name in names if name not in records]:
+            raise CoachError(f"the records have no '{lost[0]}': give {', '.join(names)}")
+        for number, one in enumerate(steps_of({name: np.asarray(records[name]) for name in names})):
+            state, after = ({"observation": one[name]} for name in ("states", "next_states"))
+            ends = truth(one["terminals"], f"'terminals' of record {number}")
+            self.memory.store(Transition(state, one["actions"], one["rewards"], after, ends))
 
     def get_records(self, num_records: int) -> dict[str, np.ndarray]:
         """Draw steps from the memory. :param num_records: number of steps :return: [num_records, ...] by name"""

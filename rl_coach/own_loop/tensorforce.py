@@ -23,7 +23,7 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, part_of_space
 from rl_coach.own_loop.making import algorithm_parameters
-from rl_coach.own_loop.played import gymnasium_environment
+from rl_coach.own_loop.played import gymnasium_environment, refuse_swapped
 from rl_coach.own_loop.runner import Runner, SingleRunner
 from rl_coach.own_loop.spec_agent import (
     Algorithm,
@@ -564,7 +564,7 @@ class TensorForceAgent(SpecAgent):
         :param env_ids: as for ``Agent.act``, also ``infos``
         """
         if independent:
-            return self.predict(states, deterministic)
+            return self.predict(states, deterministic, infos)
         return super().act(states, env_ids, deterministic, infos)
 
     def observe(  # type: ignore[override]  # TensorForce's order
@@ -576,6 +576,7 @@ class TensorForceAgent(SpecAgent):
         :param reward: a number
         :param env_ids: as for ``Agent.observe``, also ``infos``
         """
+        refuse_swapped(terminal, reward)
         super().observe(reward, terminal, env_ids=env_ids, infos=infos)
 
     def should_stop(self) -> bool:

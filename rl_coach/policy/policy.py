@@ -307,7 +307,10 @@ class Policy:
         if array.shape != shape:
             if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
                 return array
-            if array.size != np.prod(shape, dtype=int):
+            axes = (array.shape[len(batch) :], self._shapes[name])
+            given, needed = ([length for length in lengths if length != 1] for lengths in axes)
+            is_flat = min(len(given), len(needed)) < 2  # Coach flattens a table of features
+            if array.size != np.prod(shape, dtype=int) or not (is_flat or given == needed):
                 raise CoachError(f"the observation '{name}' has the shape {array.shape}, but the policy needs {shape}")
             array = array.reshape(shape)
         if isinstance(space, PlanarMapsObservationSpace):

@@ -51,6 +51,14 @@ def test_numbers_within_a_value_vary(graph_manager):
         assert epsilon.partition(" = ")[2] in [f"LinearSchedule(1, {a}, {n})" for a in (0.1, 0.2) for n in (10, 11, 12)]
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.99, 0.99999), (0.9999, 0.999999), (1000.0, 1000.5), (-2.00001, -2.0)])
+def test_a_value_of_a_narrow_range_is_written_within_it(low, high):
+    (dimension,) = search_space.parse(f"a=uniform({low}, {high})", "sweep")
+    written = [float(dimension.text(one)) for one in search_space.draw([dimension], 200)]
+    assert low <= min(written) and max(written) <= high and len(set(written)) > 150
+    assert [float(dimension.text({"a": end})) for end in (low, high)] == [low, high]
+
+
 def test_draws_are_distinct_within_their_ranges_and_the_same_again():
     dimensions = search_space.parse("a=log_uniform(1e-5, 1e-2); b=log_integers(1, 1000)", "sweep")
     drawn = search_space.draw(dimensions, 200)

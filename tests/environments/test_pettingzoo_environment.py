@@ -231,6 +231,26 @@ def test_an_answer_that_has_another_form_in_a_later_step_is_one_line(monkeypatch
     assert message in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("value", ["2", True, [2.0]])
+def test_a_text_is_no_reward(monkeypatch, value):
+    from tests.zoo.parallel_players import Scripted
+
+    environment = made("tests.zoo.parallel_players:make")
+    environment.reset_internal_state(True)
+    own = Scripted.step
+    monkeypatch.setattr(
+        Scripted,
+        "step",
+        lambda self, given: (lambda one: (one[0], dict.fromkeys(one[1], value), *one[2:]))(own(self, given)),
+    )
+    if value == "2":
+        with pytest.raises(CoachError, match="the reward of player 'a' is '2', not a number"):
+            environment.step(environment.get_random_action())
+    else:
+        rewards = [one.reward for one in environment.step(environment.get_random_action()).answers.values()]
+        assert rewards == [float(np.sum(value))] * 2
+
+
 @pytest.mark.parametrize("place, name", [(1, "rewards"), (2, "terminations"), (3, "truncations")])
 def test_a_player_that_a_step_leaves_out_is_named(monkeypatch, place, name):
     from tests.zoo.parallel_players import Scripted

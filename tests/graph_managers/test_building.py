@@ -146,3 +146,11 @@ def test_a_person_plays_in_the_form_that_the_presets_agent_learns_from(preset, c
     graph_manager = load(preset)
     _hand_over_to_human(graph_manager)
     assert graph_manager.env_params.combines_choices is combines
+
+
+def test_a_name_without_effect_is_a_warning(capsys):
+    for given, called in ((None, "agent"), ("agent", "agent"), ("mine", "agent")):
+        parameters = DQNAgentParameters()
+        parameters.name = given
+        assert agent_of_graph(parameters, TaskParameters(), None, None).name == called
+        assert ("the agent's name 'mine' has no effect" in "".join(capsys.readouterr())) == (given == "mine")

@@ -201,3 +201,14 @@ def test_another_encoding_is_one_line(tmp_path, encoding, message):
 def test_columns_that_are_not_read_are_named(tmp_path, capsys):
     columns_of(tmp_path, STEPS + ",temperature,terminal_voltage,weekend", ["0,1,1,1,1,3,4,5"] * 2)
     assert "the columns 'temperature', 'terminal_voltage', 'weekend' are not read" in "".join(capsys.readouterr())
+
+
+def test_episodes_that_occur_again_are_a_warning(tmp_path, capsys):
+    header, rows = "episode_id,action,reward,state_feature_0", ["a,0,1,0", "a,1,1,1", "b,0,1,2", "b,1,1,3"]
+    episodic().load_csv(CsvDataset(csv_file(tmp_path, rows, header)), input_filter=None)
+    assert not any(capsys.readouterr())
+    joined = csv_file(tmp_path, [*rows, *rows], header)
+    episodic().load_csv(CsvDataset(joined), input_filter=None)
+    assert f"'{joined}', line 6: episode_id 'a' occurs again after rows of other episodes" in "".join(
+        capsys.readouterr()
+    )

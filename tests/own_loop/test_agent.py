@@ -168,6 +168,16 @@ def test_an_action_without_an_answer_and_one_without_its_next_state_are_saved_to
     assert_equal(*map(agent_state, agents))
 
 
+def test_the_mask_of_a_state_that_comes_with_the_next_act_is_saved(tmp_path):
+    spaces = {"observation_space": PLACE, "action_space": Discrete(20), "action_mask": True}
+    agents = [agent_of("DQN", seed=1, **spaces) for _ in range(2)]
+    for agent in agents:
+        agent.act(state(0), infos={"action_mask": np.ones(20, np.int8)})
+        agent.observe(1.0, False, infos={"action_mask": np.eye(20, dtype=np.int8)[7]})
+    agents[1].save(tmp_path)
+    assert [one.act(state(0.5)) for one in (agents[0], Agent.load(tmp_path))] == [7, 7]
+
+
 def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
     with pytest.raises(CoachError, match="learn needs an environment"):
         bandit().learn(10)
@@ -316,6 +326,7 @@ def test_a_recorded_action_that_is_no_whole_number_is_one_line(action):
         (lambda columns: "steps.csv", "the recorded steps are of the type str: give a dictionary of columns"),
         (lambda columns: [(state(), 0, 1.0, True)], "the recorded steps are of the type list: give a dictionary"),
         (lambda columns: {**columns, "actions": [0, 1]}, "'actions' of the recorded steps has 2 rows, and 'rewards' h"),
+        (lambda columns: {"states": columns["states"]}, "the recorded steps have no 'rewards': give one for each step"),
         (lambda columns: {**columns, "actions": 0}, "'actions' of the recorded steps has 1 rows, and 'rewards' has 8"),
     ],
 )
@@ -344,10 +355,15 @@ def test_rows_of_recorded_columns_are_in_their_order_and_not_in_the_order_of_lab
     assert agent.graph_manager.get_agent().memory.transitions.rewards().tolist() == rewards.tolist()
 
 
-def test_recorded_columns_may_be_arrays_of_a_framework():
+def test_recorded_columns_and_rewards_may_be_arrays_of_a_framework():
     jnp, agent = pytest.importorskip("jax.numpy"), bandit()
     columns = {name: jnp.asarray(column) for name, column in recorded_batch().items()}
     assert agent.import_observations(columns) == 8
+    assert agent.import_observations({**columns, "rewards": columns["rewards"][:, None]}) == 8
+    for reward in (jnp.float32(2.0), np.array([2.0]), np.array(2.0), 2):
+        agent.act(state())
+        agent.observe(reward, True, next_states=state(0.5))
+        assert agent.graph_manager.get_agent().memory.transitions.rewards()[-1] == 2.0
     assert agent.import_observations([{name: column[0] for name, column in columns.items()}]) == 1
 
 
@@ -399,6 +415,33 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
         )
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", lambda: gymnasium.make("CartPole-v1")])
+def test_masks_that_an_environment_does_not_have_are_refused(env):
+    with pytest.raises(CoachError, match=r"action_mask is True, but the infos of level '.*' have no action_mask"):
+        agent_of("DQN", env, action_mask=True)
+    assert agent_of("DQN", "Taxi-v4", action_mask=True).uses_masks_of_infos
+
+
+def test_infos_are_one_for_each_environment():
+    mask = {"action_mask": np.array([0, 1], np.int8)}
+    one, two = bandit(action_mask=True), bandit(action_mask=True, num_envs=2)
+    for infos, message in [([mask], "infos must be an info, a dict, not"), ("mask", "infos must be an info, a dict")]:
+        with pytest.raises(CoachError, match=message):
+            one.act(state(), infos=infos)
+    states = np.stack([state()] * 2)
+    both = {"action_mask": np.array([[0, 1], [1, 0]], np.int8)}
+    for call in (lambda infos: two.act(states[:1], [1], infos=infos), lambda infos: two.act(states, infos=infos)):
+        for infos in ([mask] * 3, {"action_mask": [mask["action_mask"]] * 3}):
+            with pytest.raises(CoachError, match=r"infos has 3 rows, and there are (1|2) environments"):
+                call(infos)
+    with pytest.raises(CoachError, match="infos must be a list of infos, not"):
+        two.act(states, infos=3)
+    assert two.act(states, infos=both) == [1, 0]
+    with pytest.raises(CoachError, match="infos has 2 rows, and there are 1 environments"):
+        two.observe([1.0], [True], [False], states[:1], [1], infos=both)
+    two.observe([1.0] * 2, [True] * 2, [False] * 2, states, infos=[None, mask])
 
 
 def test_masks_of_parts_are_kept_to_in_each_form():
@@ -548,6 +591,17 @@ def test_importance_weights_weigh_the_rows_of_a_batch():
     first.update({**batch, "importance_weights": np.ones(8)})
     second.update(batch)
     assert_equal(first.get_weights(), second.get_weights())
+
+
+def test_a_batch_may_have_masks():
+    masks = np.array([[1, 1], [0, 1], [1, 0]], np.int8)
+    losses = []
+    for mask in masks:
+        agent = bandit(action_mask=True)
+        infos = {"action_mask": np.stack([mask] * 8)}
+        losses.append(agent.update({**recorded_batch(), "next_info": infos}).per_item.tolist())
+    assert losses[0] == bandit(action_mask=True).update(recorded_batch()).per_item.tolist()
+    assert len({tuple(one) for one in losses}) == 3
 
 
 def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():

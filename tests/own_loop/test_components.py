@@ -95,6 +95,14 @@ def test_a_memory_and_a_stack():
     test.test(("insert_records", given))
     found = test.test(("get_records", 40))
     assert set(found["rewards"]) == {2.0, 3.0, 4.0} and found["states"].shape == (40, 1)
+    for change, message in [
+        ({"rewards": np.arange(4.0)}, "'states' of the recorded steps has 5 rows, and 'rewards' has 4"),
+        ({"terminals": np.full(5, 2)}, "'terminals' of record 0 is .*2.*, not True or False"),
+    ]:
+        with pytest.raises(CoachError, match=message):
+            memory.insert_records({**given, **change})
+    with pytest.raises(CoachError, match="the records have no 'rewards': give states, actions, rewards, next_states"):
+        memory.insert_records({name: column for name, column in given.items() if name != "rewards"})
     stack = PreprocessorStack.from_spec([{"type": "multiply", "factor": 2.0}, {"type": "sequence", "length": 2}])
     test = ComponentTest(component=stack, input_spaces={"inputs": FloatBox(shape=1, add_batch_rank=True)}, **ON)
     assert stack.get_preprocessed_space(FloatBox(shape=1)).shape == (2,)

@@ -262,6 +262,22 @@ def test_a_full_buffer_is_truncated_and_never_terminated():
     assert ends == [(False, False), (False, False), (True, False)] * 2
 
 
+def test_the_buffer_of_an_episode_is_saved_and_begins_with_the_episode(tmp_path):
+    agent = rlgraph_agent(observe_spec={"buffer_size": 3})
+    zero, one = np.zeros(2, np.float32), np.ones(2, np.float32)
+    for state, after in ((zero, one), (one, zero)):
+        agent.observe(state, 0, [], 1.0, after, False)
+    agent.save(tmp_path)
+    for player in (agent, Agent.load(tmp_path)):
+        player.observe(zero, 0, [], 1.0, one, False)
+        for state in (zero, zero, zero):  # each begins an episode, because it is not the last state of the last step
+            player.observe(state, 0, [], 1.0, one, False)
+        player.observe(one, 0, [], 1.0, zero, False)
+        player.observe(zero, 0, [], 1.0, one, False)
+        ends = player.graph_manager.get_agent().memory.transitions.game_overs().tolist()
+        assert ends[:3] == ends[-3:] == [False, False, True]
+
+
 def test_an_action_without_exploration_is_counted_once_it_is_observed():
     agent = rlgraph_agent()
     state = np.array([0.5, -0.5], np.float32)

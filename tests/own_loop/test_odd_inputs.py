@@ -57,6 +57,16 @@ def test_a_wrong_column_is_one_line(change, reason):
         ((ZERO, 0.5, [], 1.0, ONE, False, "a"), "the action 0.5 is not a whole number"),
         ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id must be the name of one environment"),
         ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id must be the name of one environment"),
+        ((ZERO, 1, [], "1", ONE, False, "a"), "the reward of environment 0 is '1', not a number"),
+        ((ZERO, 1, [], 1.0, ONE, "False", "a"), "'terminals' is 'False', not True or False"),
+        ((ZERO, 1, [], 1.0, ONE, np.nan, "a"), "'terminals' is nan, not True or False"),
+        (
+            ([ZERO, ONE], [1, 0, 2], [], [1.0, 1.0], [ONE, ONE], [False, True], "a"),
+            "has 3 rows, and there are 2 states",
+        ),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0, 5.0], [ONE, ONE], [False, True], "a"), "has 3 rows, and there are 2"),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0], [ONE] * 3, [False, True], "a"), "has 3 rows, and there are 2 states"),
+        (([ZERO, ONE], [1, 0], [], [1.0, 1.0], [ONE, ONE], [False] * 3, "a"), "has 3 rows, and there are 2 states"),
     ],
 )
 def test_a_wrong_step_is_one_line(arguments, reason):
@@ -128,6 +138,112 @@ def test_agents_of_specifications_take_masks():
         info = {"action_mask": np.eye(3, dtype=np.int8)[allowed]}
         assert agent.act(ZERO, infos=info) == allowed
         agent.observe(terminal=True, reward=1.0, infos=info)
+
+
+def test_an_independent_action_keeps_to_its_mask():
+    agent = tensorforce.DQNAgent({"type": "float", "shape": 2}, {"num_actions": 3}, action_mask=True, **SETTINGS)
+    for allowed in (0, 1, 2):
+        info = {"action_mask": np.eye(3, dtype=np.int8)[allowed]}
+        assert agent.act(ZERO, independent=True, infos=info) == allowed
+
+
+class Masked(gymnasium.Env):
+    """An environment that allows one action in each state, and counts other actions."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (2,)), gymnasium.spaces.Discrete(3)
+    wrong = 0
+
+    def reset(self, seed=None, options=None):
+        self.step_number = 0
+        return ZERO, self.info
+
+    @property
+    def info(self):
+        return {"action_mask": np.eye(3, dtype=np.int8)[self.step_number % 3]}
+
+    def step(self, action):
+        self.wrong += not self.info["action_mask"][action]
+        self.step_number += 1
+        return np.full(2, self.step_number / 20, np.float32), 1.0, self.step_number == 8, False, self.info
+
+
+def spaces_of_masked():
+    return Masked.observation_space, Masked.action_space
+
+
+def test_a_runner_gives_masks_to_its_agent():
+    env = Masked()
+    tensorforce.Runner(tensorforce.DQNAgent(*spaces_of_masked(), action_mask=True, **SETTINGS), env).run(4)
+    assert env.wrong == 0
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_gives_masks_to_its_agent(count):
+    made = []
+    agent = rlgraph.DQNAgent(*spaces_of_masked(), network_spec=DENSE, action_mask=True, num_envs=count, **SETTINGS)
+    rlgraph.SingleThreadedWorker(lambda: made.append(Masked()) or made[-1], agent, count).execute_episodes(4)
+    assert [env.wrong for env in made] == [0] * count
+    for call in (lambda: agent.get_action(ZERO), lambda: agent.observe(ZERO, 1, [], 1.0, ONE, False)):
+        one_line(call, "have no argument for an action_mask: add it to the states")
+
+
+def test_masks_that_the_agent_does_not_use_are_a_warning(caplog):
+    tensorforce.Runner(tensorforce.DQNAgent(*spaces_of_masked(), **SETTINGS), Masked()).run(2)
+    assert [one.message for one in caplog.records if "action_mask" in one.message] == [
+        "the infos have an action_mask that the agent does not use: make it with action_mask=True"
+    ]
+
+
+def test_an_environment_of_the_old_gym_is_one_line(monkeypatch):
+    agent, env = tensorforce.RandomAgent(*spaces_of_masked(), **SETTINGS), Masked()
+    monkeypatch.setattr(Masked, "step", lambda self, action: (ONE, 1.0, True, {}))
+    one_line(lambda: tensorforce.Runner(agent, env).run(1), "must answer an action with state, reward, terminated, t")
+    monkeypatch.setattr(Masked, "reset", lambda self, seed=None: ZERO)
+    one_line(lambda: tensorforce.Runner(agent, env).run(1), "the environment must answer reset with state, info, not")
+
+
+class Executed:
+    """An environment of TensorForce with given answers."""
+
+    def __init__(self, *answer):
+        self.answer = answer
+
+    def reset(self):
+        return ZERO
+
+    def execute(self, action):
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((ONE, 1.0, True), "the terminal is 1.0 and the reward is True: exchange them"),
+        ((ONE, True), "the environment must answer an action with state, terminal, reward"),
+        ((ONE, True, 1.0, {}), "the environment must answer an action with state, terminal, reward"),
+        ((ONE, True, None), "the reward of the environment is None, not a number"),
+        ((ONE, "no", 1.0), "the terminal of the environment is 'no', not True or False"),
+    ],
+)
+def test_an_answer_of_another_form_is_one_line(answer, reason):
+    agent = tensorforce.RandomAgent({"type": "float", "shape": 2}, {"num_actions": 3}, **SETTINGS)
+    one_line(lambda: tensorforce.Runner(agent, Executed(*answer)).run(1), reason)
+    if isinstance(answer[1], float):
+        agent.reset()
+        agent.act(ZERO)
+        one_line(lambda: agent.observe(*answer[1:]), reason)  # TensorForce 0.2 had this order
+
+
+def test_a_best_action_uses_the_earlier_states_of_each_environment():
+    steps = [{"type": "sequence", "sequence_length": 2}]
+    agent = rlgraph.DQNAgent(
+        FloatBox(shape=2), 50, network_spec=DENSE, preprocessing_spec=steps, num_envs=2, **SETTINGS
+    )
+    for number, name in enumerate(agent.env_names):
+        agent.observe(ZERO + number, 1, [], 1.0, ONE, False, name)
+    found = [agent.get_action(np.stack([ONE, ONE]), use_exploration=False).tolist() for _ in range(2)]
+    assert found[0] == found[1] == agent.act([ONE, ONE], deterministic=True)
+    assert found[0][0] != found[0][1]
 
 
 def test_the_noise_of_tensorforce_moves_in_each_timestep():

@@ -118,6 +118,16 @@ def test_statistics_stay_those_of_the_training(tmp_path):
     np.testing.assert_array_equal(restored.var, statistics.var)
 
 
+def test_an_image_with_other_axes_is_refused(saved):
+    _, folder, observations = saved(policies.dueling_ddqn_from_frames)
+    policy, image = Policy.load(folder), states_of(observations)[0]["observation"]
+    for wrong in (np.swapaxes(image, 0, 1), image.reshape(-1, 2, 3)):
+        for call in (lambda wrong=wrong: policy.act(wrong), lambda wrong=wrong: policy.act_batch(wrong[None])):
+            with pytest.raises(CoachError, match=r"has the shape .*, but the policy needs"):
+                call()
+    assert policy.act(image[None]) == policy.act(image.ravel()) == policy.act_batch(image[None])[0]
+
+
 def test_draws_follow_the_policys_probabilities(saved):
     agent, folder, observations = saved(policies.discrete_clipped_ppo)
     policy = Policy.load(folder, seed=0)

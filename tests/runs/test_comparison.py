@@ -148,6 +148,7 @@ def test_the_command_prints_a_table_and_writes_a_report(experiments, capsys):
         ),
         (["CartPole_DQN", "--range", "CartPole-v1"], "does not have the form ENVIRONMENT=LOW,HIGH"),
         (["CartPole_DQN", "--range", "CartPole-v1=2,1"], "with LOW below HIGH"),
+        (["CartPole_DQN", "--range", "CartPole-v1=0,inf"], "with LOW below HIGH"),
         (["CartPole_DQN", "--range", "Pong=1,2"], "a range is given for 'Pong'"),
         (["CartPole_DQN", "-o", "CartPole_DQN/01_02_2026-10_00/status.json"], "cannot be written"),
     ],
