@@ -400,7 +400,7 @@ class CompiledLevelManager(LevelManager):
             return
         loop = state.get("loop")
         self._carry = self._loop.begin(self._seed)
-        if not self._fits(loop):  # its steps since the last phase are not here
+        if loop is None or not self._fits(loop):  # its steps since the last phase are not here
             self.agent.clock.last_phase = self.agent.clock.steps
             return
         self._carry = self._loop.with_leaves(self._carry, plain_data.in_order(loop["arrays"]))

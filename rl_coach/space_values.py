@@ -274,7 +274,7 @@ def one_number(value: Any, what: str) -> float:
     :raises CoachError: if the value is not a number
     """
     if isinstance(value, (float, int, np.floating)):
-        return value
+        return value  # type: ignore[return-value]  # NumPy keeps its precision
     array = np.asarray(value)
     if array.dtype.kind in NUMBERS and array.size == 1:
         return float(array.item())

@@ -439,7 +439,8 @@ class _Restorer:
                 f"the saved data contains a '{kind}', a class that is not registered; import its module first"
             )
         registered = _registered[kind]
-        made = self._objects[number] = object.__new__(registered.cls)
+        made: Any = object.__new__(registered.cls)
+        self._objects[number] = made  # before its attributes, which may refer to it
         count = len(registered.fields)
         for field, value in zip(registered.fields, self._values(parts[:count])):
             object.__setattr__(made, field, value)
