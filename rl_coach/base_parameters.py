@@ -726,7 +726,7 @@ class TaskParameters(Parameters):
         return self.evaluate_only
 
 
-del TaskParameters.checkpoint_restore_dir  # an argument, not a setting: an assignment must raise an error
+delattr(TaskParameters, "checkpoint_restore_dir")  # an argument, not a setting: an assignment raises an error
 
 
 class DistributedTaskParameters(TaskParameters):
