@@ -102,6 +102,8 @@ class TestDefaults:
         assert TaskParameters(checkpoint_restore_dir="old").checkpoint_restore_path == "old"
         assert TaskParameters(checkpoint_restore_path="new").checkpoint_restore_path == "new"
         assert TaskParameters().checkpoint_restore_path is None
+        with pytest.raises(TypeError, match="did you mean 'checkpoint_restore_path'"):
+            TaskParameters().checkpoint_restore_dir = "old"
 
     def test_distributed_tasks_are_tasks(self):
         task = DistributedTaskParameters(
