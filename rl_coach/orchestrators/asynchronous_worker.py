@@ -82,6 +82,9 @@ class ParentLink:
         self._has_finished = False
         self._memory: Attach | None = None
         self._statistics: list[Statistics] = []
+        self._receivers: dict[type, Callable[[Any], None]] = {
+            Attach: self._take_memory, Statistics: self._statistics.append, Stop: self._end,
+        }  # fmt: skip
 
     def send(self, message: Any) -> None:
         """Send a message to the parent. If the parent has ended, the worker stops."""
@@ -102,7 +105,8 @@ class ParentLink:
         """
         try:
             while self._connection.poll(seconds):
-                self._connection.recv().tell(self)
+                message = self._connection.recv()
+                self._receivers[type(message)](message)
                 seconds = 0.0
         except (EOFError, ConnectionError):
             self._stop()
@@ -119,16 +123,14 @@ class ParentLink:
 
     def heard_statistics(self) -> list[Statistics]:
         """The filter statistics that other workers have sent since the last call."""
-        heard, self._statistics = self._statistics, []
+        heard = list(self._statistics)
+        self._statistics.clear()
         return heard
 
-    def take_memory(self, message: Attach) -> None:
+    def _take_memory(self, message: Attach) -> None:
         self._memory = message
 
-    def take_statistics(self, message: Statistics) -> None:
-        self._statistics.append(message)
-
-    def end(self, message: Stop) -> None:
+    def _end(self, message: Stop) -> None:
         self._has_finished = self._has_finished or message.has_finished
         self._stop()
 
