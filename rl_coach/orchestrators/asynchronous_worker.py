@@ -64,10 +64,6 @@ class WorkerPlan:
         """True for the worker that restores and writes checkpoints."""
         return self.index == 0
 
-    def own_seed(self) -> int:
-        """The worker's seed. The first worker has the run's seed, the others have derived seeds."""
-        return self.seed if self.is_first else int(np.random.SeedSequence([self.seed, self.index]).generate_state(1)[0])
-
 
 class ParentLink:
     """The worker's connection to the parent process.
@@ -211,9 +207,10 @@ class Worker:
         graph = self._graph = plan.make_graph()
         task = plan.make_task(graph)
         task.task_index = plan.index
-        # workers with the same seed would draw the same random numbers
-        task.seed = plan.own_seed()
+        task.seed = plan.seed
         if not plan.is_first:
+            # Workers with the same seed would draw the same random numbers.
+            task.seed = int(np.random.SeedSequence([plan.seed, plan.index]).generate_state(1)[0])
             # This worker gets the restored weights through the shared memory.
             task.checkpoint_restore_path = None
         if not plan.trains:

@@ -238,15 +238,12 @@ class AsynchronousWorkers:
         screen.warning("stopping all workers after this step; a second Ctrl-C exits immediately, without a checkpoint")
         self._end_all(Stop(has_finished=False))
 
-    def _kill(self) -> None:
+    def _clear_up(self) -> None:
+        # Kill all workers first: a sender can be closed only if its reader reads or is gone.
         for worker in self._running:
             if worker.process.exitcode is None:
                 worker.process.kill()
                 worker.process.join(_SECONDS_TO_DIE)
-
-    def _clear_up(self) -> None:
-        # first: a sender can be closed only if its reader reads or is gone
-        self._kill()
         for worker in self._running:
             # A process that is still alive may never read, and its sender would wait for it forever.
             if worker.process.exitcode is not None:
