@@ -265,7 +265,9 @@ def save_checkpoint(
         **{path: [data] for path, data in (attachments or {}).items()},
     }
     os.makedirs(directory, exist_ok=True)
-    remove_unfinished(directory)
+    for entry in os.listdir(directory):
+        if entry.startswith(_TEMPORARY_PREFIX):  # an incomplete checkpoint of a process that was killed
+            shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
     final = os.path.join(directory, name)
     if os.path.exists(final):
         raise FileExistsError(f"the checkpoint '{final}' already exists")
@@ -414,13 +416,6 @@ def keep_checkpoints(directory: Path, last: int) -> None:
                 shutil.rmtree(doomed)
             for addition in pathlib.Path(directory).glob(f"{checkpoint.name}.*"):
                 shutil.rmtree(addition) if addition.is_dir() else addition.unlink()
-
-
-def remove_unfinished(directory: Path) -> None:
-    """Remove the incomplete checkpoints of processes that were killed."""
-    for entry in os.listdir(directory):
-        if entry.startswith(_TEMPORARY_PREFIX):
-            shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:

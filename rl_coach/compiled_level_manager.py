@@ -217,10 +217,7 @@ class CompiledLevelManager(LevelManager):
 
     def _goes_on(self, call: _Call, started: float) -> bool:
         """True if another call may begin before the last call ends, because time is left and no limit of episodes
-        applies.
-
-        :param call: the last call
-        :param started: the time at which ``step`` began
+        applies. :param started: the time at which ``step`` began
         """
         expected = time.perf_counter() - started + self._seconds_per_step.get(self._phase, 0.0) * call.plan.steps
         return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None

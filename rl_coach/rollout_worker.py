@@ -97,8 +97,6 @@ class AgentAtWork:
     :param policy_document: the name of the agent's policy in the store
     :param plan: the agent's settings from the trainer's document ``blueprint``
     :param num_workers: number of workers that share the needed steps
-    :param run: the run's id
-    :param worker: this worker's name
     :param chunk_seconds: a chunk is sent after this time, even if it is small
     :ivar unsent: number of the agent's steps that are not in a chunk yet
     :ivar waited: seconds that the worker has waited since its last chunk
@@ -113,15 +111,12 @@ class AgentAtWork:
         policy_document: str,
         plan: dict[str, Any],
         num_workers: int,
-        run: str,
-        worker: str,
         chunk_seconds: float,
     ):
         self.link = link
         self.unsent = 0
         self.waited = 0.0
         self.environment = EnvironmentProgress()
-        self._run = run
         self._agent, self._store, self._policy_document = agent, store, policy_document
         self._memory: OutgoingMemory = agent.memory
         self._reports: list[EpisodeReport] = []
@@ -131,7 +126,7 @@ class AgentAtWork:
         # predict priorities once for each chunk, not for each transition
         self._prioritize, agent.experience.prioritize = agent.experience.prioritize, None
         self._num_workers = num_workers
-        agent.exploration_policy.set_worker(worker_index(worker, num_workers), num_workers)
+        agent.exploration_policy.set_worker(worker_index(link.name, num_workers), num_workers)
         self._is_synchronous = bool(plan["is_synchronous"])
         self._chunk_rows = int(plan["chunk_rows"])
         self._segment_steps = plan["segment_steps"]
@@ -154,7 +149,8 @@ class AgentAtWork:
         :param state: the trainer's state
         :return: False if the agent must wait for a newer policy before it acts
         """
-        return self._has_newest_policy(state) or self._may_play_on
+        # Without SYNC, the agent may act with an older policy while the data store cannot be reached.
+        return self._has_newest_policy(state) or (not self._is_synchronous and self._policy["version"] > 0)
 
     def _has_newest_policy(self, state: RunState) -> bool:
         name = (self._policy["incarnation"], self._policy["version"])
@@ -175,11 +171,6 @@ class AgentAtWork:
         if self._is_synchronous:
             self._forget_old_experience()
         return True
-
-    @property
-    def _may_play_on(self) -> bool:
-        """True if experience of an older policy may be used while the data store cannot be reached."""
-        return not self._is_synchronous and self._policy["version"] > 0
 
     def _forget_old_experience(self) -> None:
         """Discard the experience of older policies, because the trainer must not learn from it. The episode
@@ -316,7 +307,7 @@ class AgentAtWork:
         self._segment_starts.clear()
         outbox = self.link.outbox
         chunk = Chunk(
-            self._run, self.link.sender, outbox.next_number, outbox.next_number,
+            self.link.run, self.link.sender, outbox.next_number, outbox.next_number,
             (self._policy["incarnation"], self._policy["version"]), self._policy["updates"], steps, lengths, columns,
             about,
         )  # fmt: skip
@@ -334,8 +325,6 @@ class RolloutWorker:
     :param links: the worker's connection to each agent's stream of chunks in Redis, by the stream's name
     :param store: the data store of the policies
     :param blueprint: the trainer's document with the networks, the sizes of chunks and so on
-    :param run: the run's id
-    :param name: the worker's name
     :param limits: times after which a chunk or a report is sent or the worker gives up
     :param stop_if_asked: raises an exception if the worker must end
     """
@@ -346,8 +335,6 @@ class RolloutWorker:
         links: Mapping[str, WorkerLink],
         store: DataStore,
         blueprint: dict[str, Any],
-        run: str,
-        name: str,
         limits: Limits,
         stop_if_asked: Callable[[], None],
     ):
@@ -356,8 +343,8 @@ class RolloutWorker:
         num_workers = max(1, int(blueprint["num_workers"]))
         self._agents = [
             AgentAtWork(
-                agent, links[stream], store, of_agent("policy", stream), blueprint["agents"][stream], num_workers, run,
-                name, limits.chunk_seconds,
+                agent, links[stream], store, of_agent("policy", stream), blueprint["agents"][stream], num_workers,
+                limits.chunk_seconds,
             )
             for stream, agent in self._level.agent.by_stream.items()
         ]  # fmt: skip
@@ -401,11 +388,7 @@ class RolloutWorker:
         self._pause = min(1.5 * self._pause, _PAUSE)
 
     def _go_on(self, states: Sequence[RunState]) -> bool:
-        """Act and send chunks if the trainer needs steps.
-
-        :param states: the trainer's state for each agent
-        :return: False if the trainer needs no steps now
-        """
+        """Act and send chunks if the trainer needs steps. :return: False if the trainer needs no steps now"""
         phase = RunPhase[states[0].phase]
         have_policies = [one.take_newest_policy(state) for one, state in zip(self._agents, states)]
         if phase is RunPhase.UNDEFINED or any(state.phase != phase.name for state in states) or not all(have_policies):
@@ -593,7 +576,7 @@ def rollout_worker(
     task_parameters.role, task_parameters.framework_type = TaskRole.ROLLOUT, Frameworks.acting
     graph_manager.create_graph(task_parameters)
     links = {stream: ends.open(stream, int(plan["window"])) for stream, plan in blueprint["agents"].items()}
-    worker = RolloutWorker(graph_manager, links, data_store, blueprint, ends.run, name, limits, stop_if_asked)
+    worker = RolloutWorker(graph_manager, links, data_store, blueprint, limits, stop_if_asked)
     try:
         worker.play()
     finally:
@@ -610,8 +593,7 @@ class StreamEnds:
     """
 
     def __init__(self, connection: Connection, run: str, name: str):
-        self.run = run
-        self._connection, self._name = connection, name
+        self._connection, self._run, self._name = connection, run, name
         self._life = uuid.uuid4().hex[:8]  # unique to this start of the worker
         self._links: dict[str, WorkerLink] = {}
 
@@ -621,7 +603,7 @@ class StreamEnds:
         :param stream: the name of the stream
         :param window: number of chunks that may be sent before a receipt
         """
-        self._links[stream] = WorkerLink(self._connection, self.run, self._name, self._life, window, stream)
+        self._links[stream] = WorkerLink(self._connection, self._run, self._name, self._life, window, stream)
         return self._links[stream]
 
     def print_acknowledged(self) -> None:
@@ -648,12 +630,6 @@ class _Stop:
         """
         if self._asked is not None:
             raise StopAsked(self._asked)
-
-
-def _name_of_this_worker() -> str:
-    """The default name: ``worker-`` and the index of this pod in a Job of Kubernetes; ``worker-0`` outside of
-    Kubernetes."""
-    return f"worker-{os.environ.get('JOB_COMPLETION_INDEX', '0')}"
 
 
 def play_order(order: RunOrder, name: str) -> int:
@@ -699,7 +675,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the JSON file with the run's settings")
-    parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
+    # Kubernetes sets this variable to the pod's index in its Job.
+    name = f"worker-{os.environ.get('JOB_COMPLETION_INDEX', '0')}"
+    parser.add_argument("--name", default=name, help="this worker's name (default: %(default)s)")
     drop_lost_output()
     args = parser.parse_args(arguments)
     return exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))

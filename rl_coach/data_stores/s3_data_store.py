@@ -227,11 +227,8 @@ class S3DataStore(CheckpointDataStore):
                 status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             # Errors of the network and of the server (5xx) are temporary: the trainer continues and tries again later.
             may_pass = isinstance(cause, (HTTPClientError, NoConnection)) or status >= SERVER_ERROR
-            raise (ConnectionError if may_pass else CoachError)(_line(action, where, error)) from error
-
-
-def _line(action: str, where: str, error: Exception) -> str:
-    return f"cannot {action} {where}: {' '.join(str(error).split())}"
+            line = f"cannot {action} {where}: {' '.join(str(error).split())}"
+            raise (ConnectionError if may_pass else CoachError)(line) from error
 
 
 def _connect(params: S3DataStoreParameters) -> Any:

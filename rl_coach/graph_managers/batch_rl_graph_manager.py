@@ -144,11 +144,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         return levels, environments
 
     def _require_generator_that_fits(self) -> None:
-        """Check the agent that generates the data.
-
-        :raises CoachError: if there is no environment or no schedule for this agent, its memory does not store
-            episodes, or an agent has an output filter
-        """
+        """Check the agent that generates the data. :raises CoachError: if this agent cannot generate data"""
         own, generating = self.agent_params, self.experience_generating_agent_params
         assert generating is not None
         if self.env_params is None or self.experience_generating_schedule_params is None:
@@ -282,10 +278,6 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     # learning
 
-    @property
-    def _epoch(self) -> int:
-        return self.get_agent().batches.epoch
-
     def train_and_act(self, steps: StepMethod) -> None:
         """Learn for a number of epochs.
 
@@ -413,7 +405,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         steps = Batch(agent.memory.evaluation_dataset_as_transitions)
         first = Batch([episode[0] for episode in agent.memory.evaluation_dataset_as_episodes if len(episode)])
         # a resumed run draws the same order
-        rng = np.random.default_rng([self._seed_of_data, self._epoch])
+        rng = np.random.default_rng([self._seed_of_data, agent.batches.epoch])
 
         def values(states: StateType) -> np.ndarray:
             return predictions(network.online_network, {name: states[name] for name in network.input_names}, size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, Iterator
 
 import numpy as np
@@ -50,9 +49,9 @@ def _unmet(agent: Any, environment: Any, parameters: Any, task: TaskParameters, 
         yield reason
     elif (override := uncalled_override(agent)) is not None:
         yield _uncalled(override, override)
-    yield from itertools.chain(
-        _unmet_by_spaces(environment), _unmet_by_filters(agent), _unmet_by_settings(agent, copies)
-    )
+    yield from _unmet_by_spaces(environment)
+    yield from _unmet_by_filters(agent)
+    yield from _unmet_by_settings(agent, copies)
 
 
 def _uncalled(name: str, part: str) -> str:

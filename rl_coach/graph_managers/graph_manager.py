@@ -954,11 +954,7 @@ class GraphManager(CoachNames, Constrained):
         return path
 
     def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:
-        """Called after a checkpoint has been saved.
-
-        :param path: the checkpoint's path
-        :param state: the result of ``get_state`` that the checkpoint contains
-        """
+        """Called after a checkpoint with this state, the result of ``get_state``, has been saved."""
         self.purge_memory_backend()
 
     @property

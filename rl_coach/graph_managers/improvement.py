@@ -18,6 +18,7 @@ class Improvement:
     :param counter: the training counters
     :param training_steps: the name of training steps in the plural, such as ``updates``
 
+    :ivar end: the count of the end of training; None while ``improve`` does not run
     :ivar end_in_updates: training ends at this count of updates; None if the end is not counted in updates
     """
 
@@ -25,7 +26,7 @@ class Improvement:
         self._counts = counter.counters
         self._plurals = {**PLURALS, TrainingSteps: training_steps}
         self._start: dict[type[StepMethod], int] | None = None
-        self._end: StepMethod | None = None
+        self.end: StepMethod | None = None
         self.end_in_updates: int | None = None
         self._next_evaluation: int | None = None
 
@@ -33,11 +34,6 @@ class Improvement:
     def has_begun(self) -> bool:
         """True once heatup is over, in this process or before the run was resumed."""
         return self._start is not None
-
-    @property
-    def end(self) -> StepMethod | None:
-        """The count of the end of training; None while ``improve`` does not run."""
-        return self._end
 
     @property
     def epochs(self) -> int:
@@ -56,18 +52,18 @@ class Improvement:
         """Set the end of training. :param steps: the length of training, counted from the start"""
         unit = type(steps)
         assert self._start is not None
-        self._end = unit(self._start[unit] + steps.num_steps)
-        self.end_in_updates = self._end.num_steps if self._plurals[unit] == "updates" else None
+        self.end = unit(self._start[unit] + steps.num_steps)
+        self.end_in_updates = self.end.num_steps if self._plurals[unit] == "updates" else None
 
     def clear_end(self) -> None:
         """Remove the end, because ``improve`` has ended."""
-        self._end = self.end_in_updates = None
+        self.end = self.end_in_updates = None
 
     @property
     def is_over(self) -> bool:
         """True if ``improve_steps`` and the evaluation after them are done."""
-        assert self._end is not None
-        return self._counts[type(self._end)] >= self._end.num_steps and self._next_evaluation is None
+        assert self.end is not None
+        return self._counts[type(self.end)] >= self.end.num_steps and self._next_evaluation is None
 
     def left_of_period(self, length: StepMethod) -> StepMethod:
         """The training until the next evaluation; 0 if only that evaluation is left.
@@ -90,11 +86,11 @@ class Improvement:
 
         :param may_end_before: training also ends when the stop condition is met
         """
-        if self._end is None or self._start is None:
+        if self.end is None or self._start is None:
             return None
-        unit = type(self._end)
+        unit = type(self.end)
         start = self._start[unit]
-        return Goal(self._counts[unit] - start, self._end.num_steps - start, self._plurals[unit], may_end_before)
+        return Goal(self._counts[unit] - start, self.end.num_steps - start, self._plurals[unit], may_end_before)
 
     def get_state(self) -> dict[str, Any]:
         """The start and the next evaluation, for a checkpoint."""

@@ -184,7 +184,9 @@ class Workers:
             self._report_at = now + _SECONDS_BETWEEN_REPORTS
             self._look_around(now)
         shown = sorted(self._reports.items())
-        fields = [(name, _worker_text(report)) for name, report in shown[:_MOST_WORKERS_SHOWN]]
+        fields = [
+            (name, f"{report['rate']:,.0f}/s {_activity(report)}") for name, report in shown[:_MOST_WORKERS_SHOWN]
+        ]
         if len(shown) > _MOST_WORKERS_SHOWN:
             rest = shown[_MOST_WORKERS_SHOWN:]
             fields.append((f"{len(rest)} more", f"{sum(report['rate'] for _, report in rest):,.0f}/s"))
@@ -274,10 +276,6 @@ def _worker_of(sender: str) -> str:
 def _print_worker(name: str, state: str, figures: dict[str, Any] | None = None) -> None:
     if screen.is_read_by_programs:
         screen.log_dict({"Name": name, "State": state, **(figures or {})}, "Worker")
-
-
-def _worker_text(report: dict[str, Any]) -> str:
-    return f"{report['rate']:,.0f}/s {_activity(report)}"
 
 
 def _activity(report: dict[str, Any]) -> str:

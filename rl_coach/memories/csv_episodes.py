@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections import Counter
-from typing import Any, Sequence
+from typing import Sequence
 
 import numpy as np
 
@@ -98,34 +99,29 @@ class _Layout:
             raise CoachError(f"'{path}' has {separator[0]!r} between its columns: save it with commas")
         self._path = path
         self.states, self.next_states = _features(header, "state_"), _features(header, f"{_NEXT}state_")
-        vectors = {name: int(match[1]) for name in header if (match := re.fullmatch(r"action_(\d+)", name))}
+        vectors = [name for name in header if re.fullmatch(r"action_\d+", name)]
         self.has_vectors, self.has_next = bool(vectors), bool(self.next_states)
         self._require_all(header, vectors)
-        self.actions = sorted(vectors, key=lambda name: vectors[name]) or ["action"]
-        for features in (self.states, self.next_states):
-            for name, numbered in features.items():
-                self._require_numbers(name, numbered)
-        self._require_numbers("action", sorted(vectors.items(), key=lambda one: one[1]))
-        self.states, self.next_states = (
-            {name: [column for column, _ in numbered] for name, numbered in features.items()}
-            for features in (self.states, self.next_states)
-        )
-        self.number_columns = ["reward", *self.actions]
-        self.number_columns += [one for f in (self.states, self.next_states) for part in f.values() for one in part]
+        vectors.sort(key=_number_of)
+        features = [*self.states.values(), *self.next_states.values()]
+        for columns in (*features, vectors):
+            self._require_numbers(columns)
+        self.actions = vectors or ["action"]
+        self.number_columns = ["reward", *self.actions, *itertools.chain(*features)]
         self._say_what_is_not_read(header)
 
-    def _require_all(self, header: list[str], vectors: dict[str, int]) -> None:
+    def _require_all(self, header: list[str], vectors: list[str]) -> None:
         twice = sorted(name for name, count in Counter(header).items() if count > 1)
         if twice:
             raise CoachError(f"'{self._path}' has the column '{twice[0]}' twice")
         if vectors and "action" in header:
-            raise CoachError(f"'{self._path}' has the columns 'action' and '{next(iter(vectors))}': remove one of them")
+            raise CoachError(f"'{self._path}' has the columns 'action' and '{vectors[0]}': remove one of them")
         missing = [name for name in _REQUIRED if name not in header]
         missing += [] if vectors or "action" in header else ["action"]
         missing += [] if self.states else [f"{_FEATURE}0"]
         for one, other, prefix in ((self.states, self.next_states, _NEXT), (self.next_states, self.states, "")):
             lost = [name for name in one if name not in other] if self.has_next else []
-            missing += [prefix + one[name][0][0].removeprefix(_NEXT) for name in lost[:1]]
+            missing += [prefix + one[name][0].removeprefix(_NEXT) for name in lost[:1]]
         if missing:
             hint = did_you_mean(missing[0], header)
             raise CoachError(f"'{self._path}' has no column {', '.join(map(repr, missing))}{hint}")
@@ -135,13 +131,13 @@ class _Layout:
                     f"'{self._path}' has {right} columns of the state '{name}' and {found} of its next state"
                 )
 
-    def _require_numbers(self, name: str, numbered: list[tuple[str, int]]) -> None:
-        for expected, (column, number) in enumerate(numbered):
-            if number < expected:
+    def _require_numbers(self, columns: list[str]) -> None:
+        for expected, column in enumerate(columns):
+            if _number_of(column) < expected:
                 raise CoachError(
-                    f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' have the same number"
+                    f"'{self._path}': the columns '{columns[expected - 1]}' and '{column}' have the same number"
                 )
-            if number > expected:
+            if _number_of(column) > expected:
                 lost = f"{column.rpartition('_')[0]}_{expected}"
                 raise CoachError(f"'{self._path}' has the column '{column}' but no column '{lost}'")
 
@@ -157,16 +153,18 @@ class _Layout:
             screen.warning(f"'{self._path}': the columns {', '.join(map(repr, unknown))} are not read")
 
 
-def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
-    """The columns of each observation, by the observation's name: pairs of a column and its number, in order of the
-    numbers.
-    """
-    found: dict[str, list[tuple[str, int]]] = {}
+def _number_of(column: str) -> int:
+    return int(column.rpartition("_")[2])
+
+
+def _features(header: Sequence[str], prefix: str) -> dict[str, list[str]]:
+    """The columns of each observation, by the observation's name, in order of their numbers."""
+    found: dict[str, list[str]] = {}
     for column in header:
-        if match := re.fullmatch(rf"{prefix}(.+)_(\d+)", column):
+        if match := re.fullmatch(rf"{prefix}(.+)_\d+", column):
             name = "observation" if match[1] == "feature" else match[1]
-            found.setdefault(name, []).append((column, int(match[2])))
-    return {name: sorted(numbered, key=lambda one: one[1]) for name, numbered in found.items()}
+            found.setdefault(name, []).append(column)
+    return {name: sorted(columns, key=_number_of) for name, columns in found.items()}
 
 
 class _Table:

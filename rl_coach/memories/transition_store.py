@@ -150,7 +150,7 @@ class TransitionStore:
         """
         # The first transition creates the columns, because shapes and dtypes are unknown before.
         if not self.observations:
-            self._create(transition)
+            self._create_columns(transition.state or {}, transition.action, transition.reward)
         if self.length == self.capacity:
             self.make_room(1)
         serial = self.first_serial + self.length
@@ -184,13 +184,9 @@ class TransitionStore:
         hint = did_you_mean(odd[0], held)
         raise CoachError(f"the memory holds the observations {held}, but this transition has {list(state)}{hint}")
 
-    def _create(self, transition: Transition) -> None:
-        state = transition.state
+    def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         if not state:
             raise CoachError("a transition without a state cannot be stored")
-        self._create_columns(state, transition.action, transition.reward)
-
-    def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         capacity = self.capacity
         self.actions = ArrayColumn("action", capacity, action)
         # Always float64: with the dtype of a first reward that is an integer, later rewards would be rounded.
@@ -355,8 +351,6 @@ class TransitionStore:
 
     def _create_from_chunk(self, chunk: Batch) -> None:
         first = {name: c[:1] if isinstance(c, FrameStacks) else c[0] for name, c in chunk.state_columns.items()}
-        if not first:
-            raise CoachError("transitions without a state cannot be stored")
         self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
 
     def extend(self, chunk: Batch) -> None:

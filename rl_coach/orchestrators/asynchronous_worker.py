@@ -64,10 +64,6 @@ class WorkerPlan:
         """True for the worker that restores and writes checkpoints."""
         return self.index == 0
 
-    def own_seed(self) -> int:
-        """The worker's seed. The first worker has the run's seed, the others have derived seeds."""
-        return self.seed if self.is_first else int(np.random.SeedSequence([self.seed, self.index]).generate_state(1)[0])
-
 
 class ParentLink:
     """The worker's connection to the parent process.
@@ -82,6 +78,9 @@ class ParentLink:
         self._has_finished = False
         self._memory: Attach | None = None
         self._statistics: list[Statistics] = []
+        self._receivers: dict[type, Callable[[Any], None]] = {
+            Attach: self._take_memory, Statistics: self._statistics.append, Stop: self._end,
+        }  # fmt: skip
 
     def send(self, message: Any) -> None:
         """Send a message to the parent. If the parent has ended, the worker stops."""
@@ -102,7 +101,8 @@ class ParentLink:
         """
         try:
             while self._connection.poll(seconds):
-                self._connection.recv().tell(self)
+                message = self._connection.recv()
+                self._receivers[type(message)](message)
                 seconds = 0.0
         except (EOFError, ConnectionError):
             self._stop()
@@ -119,16 +119,14 @@ class ParentLink:
 
     def heard_statistics(self) -> list[Statistics]:
         """The filter statistics that other workers have sent since the last call."""
-        heard, self._statistics = self._statistics, []
+        heard = list(self._statistics)
+        self._statistics.clear()
         return heard
 
-    def take_memory(self, message: Attach) -> None:
+    def _take_memory(self, message: Attach) -> None:
         self._memory = message
 
-    def take_statistics(self, message: Statistics) -> None:
-        self._statistics.append(message)
-
-    def end(self, message: Stop) -> None:
+    def _end(self, message: Stop) -> None:
         self._has_finished = self._has_finished or message.has_finished
         self._stop()
 
@@ -209,9 +207,10 @@ class Worker:
         graph = self._graph = plan.make_graph()
         task = plan.make_task(graph)
         task.task_index = plan.index
-        # workers with the same seed would draw the same random numbers
-        task.seed = plan.own_seed()
+        task.seed = plan.seed
         if not plan.is_first:
+            # Workers with the same seed would draw the same random numbers.
+            task.seed = int(np.random.SeedSequence([plan.seed, plan.index]).generate_state(1)[0])
             # This worker gets the restored weights through the shared memory.
             task.checkpoint_restore_path = None
         if not plan.trains:

@@ -22,7 +22,17 @@ from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
 from rl_coach.orchestrators.asynchronous_worker import WorkerPlan, work
 from rl_coach.orchestrators.background_sender import BackgroundSender
-from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
+from rl_coach.orchestrators.worker_messages import (
+    Attach,
+    Attached,
+    Built,
+    Ended,
+    Failed,
+    Line,
+    Report,
+    Statistics,
+    Stop,
+)
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
 from rl_coach.utilities.stop_signals import held_back, leave_lost_terminal, stop_signals
@@ -103,6 +113,10 @@ class AsynchronousWorkers:
             WorkerPlan(index, num_workers, is_evaluated_apart, self.seed, make_graph, make_task)
             for index in range(num_workers + is_evaluated_apart)
         ]
+        self._receivers: dict[type, Callable[[int, Any], None]] = {
+            Built: self._is_built, Attached: self._is_attached, Statistics: self._relay, Line: self._print_line,
+            Report: self._take_report, Ended: self._has_ended, Failed: self._has_failed,
+        }  # fmt: skip
         self._running: list[_Running] = []
         self._path = ""
         self._file: SharedFile | None = None
@@ -181,7 +195,8 @@ class AsynchronousWorkers:
         # A broken pipe is no error here: ``_look`` reads the exit code.
         with contextlib.suppress(EOFError, ConnectionError):
             while worker.connection.poll():
-                worker.connection.recv().deliver(self, index)
+                message = worker.connection.recv()
+                self._receivers[type(message)](index, message)
 
     def _bury(self, index: int, worker: _Running) -> None:
         worker.is_over = True
@@ -223,15 +238,12 @@ class AsynchronousWorkers:
         screen.warning("stopping all workers after this step; a second Ctrl-C exits immediately, without a checkpoint")
         self._end_all(Stop(has_finished=False))
 
-    def _kill(self) -> None:
+    def _clear_up(self) -> None:
+        # Kill all workers first: a sender can be closed only if its reader reads or is gone.
         for worker in self._running:
             if worker.process.exitcode is None:
                 worker.process.kill()
                 worker.process.join(_SECONDS_TO_DIE)
-
-    def _clear_up(self) -> None:
-        # first: a sender can be closed only if its reader reads or is gone
-        self._kill()
         for worker in self._running:
             # A process that is still alive may never read, and its sender would wait for it forever.
             if worker.process.exitcode is not None:
@@ -240,7 +252,7 @@ class AsynchronousWorkers:
 
     # the shared memory
 
-    def is_built(self, index: int, message: Built) -> None:
+    def _is_built(self, index: int, message: Built) -> None:
         """Create the shared memory after the first worker has reported the needed size."""
         if index == _FIRST:
             self._filters = message.filters
@@ -249,7 +261,7 @@ class AsynchronousWorkers:
             self._path = _make_file(message.num_bytes)
             self._running[_FIRST].tell(Attach(self._path, {}, message.minutes))
 
-    def is_attached(self, index: int) -> None:
+    def _is_attached(self, index: int, message: Attached) -> None:
         """Let the other workers attach to the shared networks after the first worker has created them."""
         self._running[index].has_attached = True
         if index == _FIRST:
@@ -267,7 +279,7 @@ class AsynchronousWorkers:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
 
-    def relay(self, index: int, message: Statistics) -> None:
+    def _relay(self, index: int, message: Statistics) -> None:
         """Send a worker's filter statistics to the other workers."""
         for other, worker in enumerate(self._running):
             if other != index and worker.has_attached and not worker.is_over:
@@ -275,12 +287,12 @@ class AsynchronousWorkers:
 
     # progress
 
-    def print_line(self, index: int, message: Line) -> None:
+    def _print_line(self, index: int, message: Line) -> None:
         """Print a worker's line, with the worker's name. Lines for programs contain the name already."""
         name = "" if screen.is_read_by_programs else f"{self._running[index].name}: "
         screen.print_forwarded(name + message.text, message.style, message.prefix)
 
-    def take_report(self, index: int, message: Report) -> None:
+    def _take_report(self, index: int, message: Report) -> None:
         """Store a worker's progress. If an evaluation has ended, print a line."""
         worker = self._running[index]
         before = worker.report and worker.report.evaluation
@@ -290,7 +302,7 @@ class AsynchronousWorkers:
             last, best = message.evaluation
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
-    def has_ended(self, index: int, message: Ended) -> None:
+    def _has_ended(self, index: int, message: Ended) -> None:
         """Record the end of a worker. If the worker has reached its goal, stop all workers, because all share the same
         weights."""
         self._running[index].has_ended = True
@@ -298,7 +310,7 @@ class AsynchronousWorkers:
             screen.success(message.reason)
             self._end_all(Stop(has_finished=True))
 
-    def has_failed(self, index: int, message: Failed) -> None:
+    def _has_failed(self, index: int, message: Failed) -> None:
         """End all workers, because one worker has failed."""
         worker = self._running[index]
         worker.has_ended = True

@@ -445,12 +445,7 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
 
 
 def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) -> dict[str, Any]:
-    """The values in a section.
-
-    :param section: the section's name
-    :param texts: the texts of the values, by key
-    :param wrong: the list of mistakes; a line is added for each text that is not allowed
-    """
+    """The values in a section, by key. A line is added to ``wrong`` for each text that is not allowed."""
     values = {}
     for key, text in texts.items():
         kind = _KEYS[section].get(key)

@@ -153,11 +153,9 @@ class LocalOrchestrator:
         return None
 
     def _starts_again(self, process: WatchedProcess, senders: str = "") -> bool:
-        """Restart a process.
+        """Restart a process. :return: False if the process has failed too often
 
-        :param process: the process
         :param senders: the prefix of the sender's name in the process's chunks; empty for the trainer
-        :return: False if the process has failed too often
         """
         assert self._connection is not None
         stored = stored_by_sender(self._connection, self._order.run)

@@ -144,21 +144,14 @@ class LocalProcess(WatchedProcess):
         self.process: subprocess.Popen | None = None
 
     def _start(self) -> None:
-        with self._holding():
-            if self._log is None:
-                self._open(None)
-                return
-            # Append to the log, so that the log keeps the output from before a restart.
-            with open(self._log, "ab") as log:
-                self._open(log)
-
-    def _open(self, output: object) -> None:
-        # In a separate session the process gets no Ctrl-C: the orchestrator gets the signal and ends all processes in
-        # order.
-        self.process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,  # type: ignore[call-overload]
-            start_new_session=True, preexec_fn=self._before_start,
-        )  # fmt: skip
+        # Append to the log, so that the log keeps the output from before a restart.
+        with self._holding(), contextlib.nullcontext() if self._log is None else open(self._log, "ab") as output:
+            # In a separate session the process gets no Ctrl-C: the orchestrator gets the signal and ends all processes
+            # in order.
+            self.process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,
+                start_new_session=True, preexec_fn=self._before_start,
+            )  # fmt: skip
 
     @property
     def code(self) -> int | None:

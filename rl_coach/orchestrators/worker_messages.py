@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rl_coach.runs.progress import Status
-
-
-# Each message calls a method of its receiver, so mypy finds a receiver that lacks a method. A chain of isinstance would
-# ignore an unknown message.
-class Supervisor(Protocol):
-    """The methods of the parent process that messages call."""
-
-    def is_built(self, worker: int, message: Built) -> None: ...
-
-    def is_attached(self, worker: int) -> None: ...
-
-    def print_line(self, worker: int, message: Line) -> None: ...
-
-    def take_report(self, worker: int, message: Report) -> None: ...
-
-    def relay(self, worker: int, message: Statistics) -> None: ...
-
-    def has_ended(self, worker: int, message: Ended) -> None: ...
-
-    def has_failed(self, worker: int, message: Failed) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -41,17 +21,11 @@ class Built:
     filters: dict[str, Any]
     minutes: float
 
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.is_built(worker, self)
-
 
 @dataclass(frozen=True)
 class Attached:
     """Message from a worker: it uses the shared networks. If it is the first worker, the shared memory contains its
     weights."""
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.is_attached(worker)
 
 
 @dataclass(frozen=True)
@@ -61,9 +35,6 @@ class Line:
     text: str
     style: str | None
     prefix: str
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.print_line(worker, self)
 
 
 @dataclass(frozen=True)
@@ -80,9 +51,6 @@ class Report:
     rewards: tuple[float, float] | None = None
     evaluation: tuple[float, float] | None = None
 
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.take_report(worker, self)
-
 
 @dataclass(frozen=True)
 class Statistics:
@@ -92,12 +60,6 @@ class Statistics:
     """
 
     filters: dict[str, Any]
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.relay(worker, self)
-
-    def tell(self, listener: Listener) -> None:
-        listener.take_statistics(self)
 
 
 @dataclass(frozen=True)
@@ -110,9 +72,6 @@ class Ended:
 
     reason: str | None = None
 
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.has_ended(worker, self)
-
 
 @dataclass(frozen=True)
 class Failed:
@@ -124,19 +83,6 @@ class Failed:
 
     reason: str
     is_input_bad: bool
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None:
-        supervisor.has_failed(worker, self)
-
-
-class Listener(Protocol):
-    """The methods of a worker that messages call."""
-
-    def take_memory(self, message: Attach) -> None: ...
-
-    def take_statistics(self, message: Statistics) -> None: ...
-
-    def end(self, message: Stop) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -152,9 +98,6 @@ class Attach:
     filters: dict[str, Any]
     minutes: float
 
-    def tell(self, listener: Listener) -> None:
-        listener.take_memory(self)
-
 
 @dataclass(frozen=True)
 class Stop:
@@ -164,6 +107,3 @@ class Stop:
     """
 
     has_finished: bool
-
-    def tell(self, listener: Listener) -> None:
-        listener.end(self)

@@ -58,7 +58,8 @@ def without_password(url: str) -> str:
     """An address without its password. The user name stays."""
     scheme, _, rest = url.partition("://")
     user = urlsplit(url).username
-    place = rest[_length_of_credentials(rest) :]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    place = rest[authority.rfind("@") + 1 :]
     return f"{scheme}://{f'{user}@' if user else ''}{place}"
 
 
@@ -83,8 +84,3 @@ def place_of(url: str) -> str:
 def files_of(url: str) -> dict[str, str]:
     """The paths of the TLS files in an address (certificate authorities, certificate, key), by setting."""
     return {name: value for name, value in parse_qsl(urlsplit(url).query) if name in TLS_FILES}
-
-
-def _length_of_credentials(rest: str) -> int:
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    return authority.rfind("@") + 1

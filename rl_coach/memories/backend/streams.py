@@ -125,18 +125,19 @@ class WorkerLink:
     :param window: the largest number of unacknowledged chunks
     :param agent: the name of the agent; empty if the run has one agent
 
+    :ivar sender: the name of the worker and of its start
     :ivar place: the address of Redis, without a password
     :ivar trouble: the last error of Redis; empty if Redis has answered the last command
     """
 
     def __init__(self, connection: Connection, run: str, name: str, life: str, window: int, agent: str = ""):
+        self.run, self.name = run, name
         self.sender = f"{name}.{life}"
         self.place = connection.place
         self.trouble = ""
         self.outbox = Outbox(window)
         self._connection = connection
         self._keys = Keys(run, agent)
-        self._name = name
         self._times_connected = connection.times_connected
         self._asked: tuple[int, int] | None = None  # the trainer's last request to send again
 
@@ -185,7 +186,7 @@ class WorkerLink:
         """Write a report that expires after ``seconds``. If Redis does not answer, the report is dropped."""
         # No second attempt, because the next report follows soon.
         try:
-            self._connection.client.set(self._keys.worker(self._name), pack(dict(about)), px=int(seconds * 1000))
+            self._connection.client.set(self._keys.worker(self.name), pack(dict(about)), px=int(seconds * 1000))
         except self._connection.errors:
             return
 
@@ -371,7 +372,9 @@ class TrainerLink:
             pipeline.set(key, document)
         position = "0" if self._reads_pending else ">"
         if reads:
-            self._read(pipeline, position)
+            # All trainers of a run have one consumer name, so a new trainer gets the pending entries of the last one.
+            streams = {keys.experience: position}
+            pipeline.xreadgroup(keys.GROUP, keys.GROUP, streams, count=MOST_ENTRIES_AT_ONCE)
         answers = pipeline.execute()
         self._has_asked = False
         # Receipts are removed after they were sent, so that the next push sends them again after an error.
@@ -381,12 +384,6 @@ class TrainerLink:
                 del self._changed[key]
         if reads:
             self._take_entries(position, answers[-1])
-
-    def _read(self, client: Any, position: str) -> Any:
-        """Add a command that fetches entries to a pipeline. :param client: the pipeline"""
-        keys = self._keys
-        # All trainers of a run have one consumer name, so a new trainer gets the pending entries of the last one.
-        return client.xreadgroup(keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE)
 
     def _take_entries(self, position: str, answer: list) -> None:
         entries = answer[0][1] if answer else []
