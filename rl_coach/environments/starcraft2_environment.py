@@ -174,8 +174,8 @@ class StarCraft2Environment(Environment):
     def _read_spaces(self) -> None:
         for name, size in self.sizes.items():
             highest = self._highest(name)[:, None, None]
-            shape = (len(highest), size, size)
-            self.state_space[name] = PlanarMapsObservationSpace(shape, 0, np.broadcast_to(highest, shape), 0)
+            high = np.broadcast_to(highest, (len(highest), size, size))
+            self.state_space[name] = PlanarMapsObservationSpace(high.shape, 0, high, channels_axis=0)
         names = [one.name for one in self._pysc2.features.Player]
         self.state_space["measurements"] = VectorObservationSpace(len(names), 0, measurements_names=names)
         if self.use_full_action_space:
