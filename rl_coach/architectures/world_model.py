@@ -85,22 +85,15 @@ def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
     :param uniform: [B, V], random numbers from 0 to 1; 0 selects the most probable category
     """
     # [B, C, V]: XLA vectorizes over the last dimension, and the 32 variables are there
-    p, u = ops.swapaxes(probabilities, 1, 2), uniform[:, None]
+    p, u = ops.transpose(probabilities, (0, 2, 1)), uniform[:, None]
     # without the last sum: it may be rounded below u, and then no category would be drawn
     is_above = ops.cast(u >= ops.cumsum(p, axis=1)[:, :-1], "float32")
     edge = ops.zeros_like(u)
     drawn = ops.concatenate([edge + 1.0, is_above], axis=1) - ops.concatenate([is_above, edge], axis=1)
     best = ops.cast(p >= ops.max(p, axis=1, keepdims=True), "float32")
     is_best = ops.cast(edge >= u, "float32")
-    chosen = ops.swapaxes(ops.stop_gradient(drawn + is_best * (best - drawn)), 1, 2)
+    chosen = ops.transpose(ops.stop_gradient(drawn + is_best * (best - drawn)), (0, 2, 1))
     return chosen + (probabilities - ops.stop_gradient(probabilities))
-
-
-def _categories(layers: Layers, hidden: Any, size: ModelSize) -> Any:
-    """The probabilities [B, 32, C] of the categories, from hidden units."""
-    logits = layers.ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
-    # [B, C, 32]: XLA vectorizes over the last dimension
-    return layers.ops.swapaxes(unimixed(layers.ops, layers.ops.swapaxes(logits, 1, 2), 1), 1, 2)
 
 
 def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
@@ -150,7 +143,8 @@ class StateSpaceMiddleware(Middleware):
         size, ops = self.parameters.size, layers.ops
         deter = self._sequence_model(layers, state)
         hidden = _hidden(layers, ops.concatenate([deter, x], axis=-1), size.hidden)
-        probabilities = _categories(layers, hidden, size)
+        logits = ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
+        probabilities = unimixed(ops, logits)
         stoch = ops.reshape(sampled(ops, probabilities, state["noise"]), (-1, size.stoch))
         features = ops.concatenate([deter, stoch, ops.reshape(probabilities, (-1, size.stoch))], axis=-1)
         # times 1, because a Keras model cannot return an input itself as an output
@@ -193,9 +187,13 @@ class PriorHead(ModelHead):
     """``probabilities_of_state`` [B, 32, C]: the probabilities of the categories, from the deterministic state only."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        size = self.parameters.size
+        size, ops = self.parameters.size, layers.ops
         hidden = _hidden(layers, features[:, : size.deter], size.hidden, 2)
-        return {"probabilities_of_state": _categories(layers, hidden, size)}
+        logits = ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
+        # classes first, for the same reason as in ``sampled``; the middleware cannot: XLA on TensorFlow does not
+        # differentiate a transposition inside a loop
+        probabilities = unimixed(ops, ops.transpose(logits, (0, 2, 1)), 1)
+        return {"probabilities_of_state": ops.transpose(probabilities, (0, 2, 1))}
 
 
 class DecoderHead(ModelHead):
