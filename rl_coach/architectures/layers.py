@@ -182,6 +182,7 @@ class Detached(Layer):
 
 
 NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3  # the defaults of Keras, the same on all frameworks
+RMS_EPSILON = 1e-4
 SIGMA_ZERO = 0.5  # from Fortunato et al. 2018, section 3.2
 _LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits in Ioffe 2017
 
@@ -344,10 +345,13 @@ class Layers:
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
         return normalized * scale + offset
 
-    def rmsnorm(self, x: Any) -> Any:
-        """[..., F] divided by its root mean square over F, times a trained scale (Zhang & Sennrich 2019)."""
-        size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
-        return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
+    def rmsnorm_silu(self, x: Any) -> Any:
+        """y * sigmoid(y), where y is [..., F] divided by its root mean square over F, times a trained scale (Zhang &
+        Sennrich 2019).
+        """
+        size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + RMS_EPSILON)
+        x = x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
+        return x * self.ops.sigmoid(x)
 
     def dense_blocks(self, x: Any, units: int, shared: Any = None) -> Any:
         """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units].

@@ -71,9 +71,9 @@ def symlog(ops: Any, x: Any) -> Any:
     return ops.sign(x) * ops.log(ops.abs(x) + 1.0)
 
 
-def unimixed(ops: Any, logits: Any) -> Any:
-    """[..., C], 99 % of the softmax plus 1 % of the uniform distribution."""
-    return (1.0 - UNIMIX) * ops.softmax(logits) + UNIMIX / logits.shape[-1]
+def unimixed(ops: Any, logits: Any, axis: int = -1) -> Any:
+    """99 % of the softmax over an axis of the logits, plus 1 % of the uniform distribution."""
+    return (1.0 - UNIMIX) * ops.softmax(logits, axis) + UNIMIX / logits.shape[axis]
 
 
 def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
@@ -84,27 +84,22 @@ def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
     :param probabilities: [B, V, C]
     :param uniform: [B, V], random numbers from 0 to 1; 0 selects the most probable category
     """
-    variables, classes = probabilities.shape[1:]
-    u = ops.reshape(uniform, (-1, variables, 1))
+    # [B, C, V]: XLA vectorizes over the last dimension, and the 32 variables are there
+    p, u = ops.transpose(probabilities, (0, 2, 1)), uniform[:, None]
     # without the last sum: it may be rounded below u, and then no category would be drawn
-    is_above = ops.cast(u >= ops.cumsum(probabilities, axis=-1)[:, :, : classes - 1], "float32")
-    edge = ops.zeros_like(probabilities[:, :, :1])
-    drawn = ops.concatenate([edge + 1.0, is_above], axis=-1) - ops.concatenate([is_above, edge], axis=-1)
-    best = ops.cast(probabilities >= ops.max(probabilities, axis=-1, keepdims=True), "float32")
+    is_above = ops.cast(u >= ops.cumsum(p, axis=1)[:, :-1], "float32")
+    edge = ops.zeros_like(u)
+    drawn = ops.concatenate([edge + 1.0, is_above], axis=1) - ops.concatenate([is_above, edge], axis=1)
+    best = ops.cast(p >= ops.max(p, axis=1, keepdims=True), "float32")
     is_best = ops.cast(edge >= u, "float32")
-    chosen = ops.stop_gradient(drawn + is_best * (best - drawn))
+    chosen = ops.transpose(ops.stop_gradient(drawn + is_best * (best - drawn)), (0, 2, 1))
     return chosen + (probabilities - ops.stop_gradient(probabilities))
 
 
 def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
     for _ in range(count):
-        x = _activated(layers, layers.dense(x, units))
+        x = layers.rmsnorm_silu(layers.dense(x, units))
     return x
-
-
-def _activated(layers: Layers, x: Any) -> Any:
-    x = layers.rmsnorm(x)
-    return x * layers.ops.sigmoid(x)
 
 
 def _gated(ops: Any, gates: Any, before: Any) -> Any:
@@ -123,7 +118,7 @@ class ModelEmbedder(InputEmbedder):
         if self.given.kind == "image":
             x = x - 0.5
             for filters in (self.parameters.size.depth * factor for factor in FILTERS):
-                x = _activated(layers, layers.pooled_convolution(x, filters, 5))
+                x = layers.rmsnorm_silu(layers.pooled_convolution(x, filters, 5))
             return layers.flatten(x)
         flat = layers.flatten(x) if len(x.shape) > 2 else x
         return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
@@ -164,7 +159,7 @@ class StateSpaceMiddleware(Middleware):
         inputs = [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)]
         by_block = ops.reshape(deter, (-1, BLOCKS, size.deter // BLOCKS))
         x = layers.dense_blocks(by_block, size.deter // BLOCKS, ops.concatenate(inputs, axis=-1))
-        x = _activated(layers, ops.reshape(x, (-1, size.deter)))
+        x = layers.rmsnorm_silu(ops.reshape(x, (-1, size.deter)))
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
         # one block after another: XLA does not vectorize this for all blocks together, and needs six times as long
         blocks = zip(ops.split(gates, BLOCKS, axis=1), ops.split(by_block, BLOCKS, axis=1))
@@ -192,10 +187,13 @@ class PriorHead(ModelHead):
     """``probabilities_of_state`` [B, 32, C]: the probabilities of the categories, from the deterministic state only."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        size = self.parameters.size
+        size, ops = self.parameters.size, layers.ops
         hidden = _hidden(layers, features[:, : size.deter], size.hidden, 2)
-        logits = layers.ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
-        return {"probabilities_of_state": unimixed(layers.ops, logits)}
+        logits = ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
+        # classes first, for the same reason as in ``sampled``; the middleware cannot: XLA on TensorFlow does not
+        # differentiate a transposition inside a loop
+        probabilities = unimixed(ops, ops.transpose(logits, (0, 2, 1)), 1)
+        return {"probabilities_of_state": ops.transpose(probabilities, (0, 2, 1))}
 
 
 class DecoderHead(ModelHead):
@@ -227,7 +225,7 @@ class DecoderHead(ModelHead):
         x = ops.reshape(blocks, (-1, height, width, filters))
         x = x + ops.reshape(layers.dense(stoch, cells), (-1, height, width, filters))
         for count in (*reversed(fewer), shape[-1]):
-            x = layers.doubled_convolution(_activated(layers, x), count, 5)
+            x = layers.doubled_convolution(layers.rmsnorm_silu(x), count, 5)
         return ops.sigmoid(x)
 
 

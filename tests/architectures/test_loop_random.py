@@ -60,3 +60,28 @@ def test_a_dense_layer_has_the_same_gradients_inside_a_loop(rows):
     expected = jax.grad(loss, argnums=(0, 1))(weights, states), jax.grad(slope)(weights)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (3, 2, 4)])
+def test_the_derivative_of_rmsnorm_and_silu_is_the_one_of_jax(shape):
+    import jax
+    import jax.numpy as jnp
+
+    from rl_coach.architectures.jax_components.layers import RmsNormSilu
+
+    layer = RmsNormSilu()
+    layer.build(shape)
+    x, gradient = jax.random.normal(jax.random.key(0), (2, *shape))
+    row = jax.random.normal(jax.random.key(1), shape[-1:])
+
+    def fast(x: jax.Array, row: jax.Array) -> jax.Array:
+        return layer.stateless_call([row], [], x)[0]
+
+    def plain(x: jax.Array, row: jax.Array) -> jax.Array:
+        y = x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-4) * row
+        return y / (1.0 + jnp.exp(-y))
+
+    (found, pull_back), (expected, by_jax) = (jax.vjp(function, x, row) for function in (fast, plain))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    for one, other in zip(pull_back(gradient), by_jax(gradient)):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
