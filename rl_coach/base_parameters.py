@@ -6,7 +6,6 @@ never leads to a training with a default value.
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import sys
@@ -47,6 +46,7 @@ from rl_coach.utilities.requirements import (
     steps,
     whole,
 )
+from rl_coach.utilities.user_code import takes
 from rl_coach.utils import CoachError, did_you_mean, public_attributes
 
 
@@ -241,7 +241,7 @@ class AlgorithmParameters(Parameters):
     :ivar n_step: number of rewards in a return; -1 sums all rewards to the end of the episode
     :ivar act_for_full_episodes: act in whole episodes between two training phases
     :ivar override_episode_rewards_with_the_last_transition_reward: replace the reward of each step by the episode's
-        last reward
+        last reward; steps are stored when the episode has ended
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
     :ivar update_pre_network_filters_state_on_inference: update the statistics of pre-network filters while acting
     :ivar act_beside_learning: continue to act while an update runs on another core. Until the update ends, the agent
@@ -454,15 +454,6 @@ class NetworkParameters(Parameters):
         return framework.make_function(self, spaces, name, rng)
 
 
-def _takes_one_argument(value: Any) -> bool:
-    """True for a class or function that can be called with one argument, the number of a layer's units."""
-    try:
-        inspect.signature(value).bind(1)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
@@ -471,7 +462,10 @@ class NetworkComponentParameters(Parameters):
         initialization. A value also replaces the special initialization of a head, such as small weights of a policy
     """
 
-    constraints = {"dense_layer": optional(Constraint("a layer class such as NoisyNetDense", _takes_one_argument))}
+    # a layer class is called with one argument, the number of units
+    constraints = {
+        "dense_layer": optional(Constraint("a layer class such as NoisyNetDense", lambda value: takes(value, 1)))
+    }
 
     def __init__(self, dense_layer: Any):
         self.dense_layer = dense_layer
@@ -726,7 +720,7 @@ class TaskParameters(Parameters):
         return self.evaluate_only
 
 
-delattr(TaskParameters, "checkpoint_restore_dir")  # an argument, not a setting: an assignment raises an error
+delattr(TaskParameters, "checkpoint_restore_dir")  # an argument, not a setting: an assignment must raise an error
 
 
 class DistributedTaskParameters(TaskParameters):
