@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Callable, Mapping
 
 import numpy as np
@@ -118,7 +119,7 @@ class Signals:
     def add_learning(self, result: LearningResult) -> None:
         """Record the signals of an update rule. The values are not read here, so that nothing waits for the update."""
         for name in result.signal_names:
-            self._rule_signal(name).add_sample(LazyArray(lambda name=name: result.signals[name]))
+            self._rule_signal(name).add_sample(LazyArray(partial(_signal_of, result, name)))
 
     def _rule_signal(self, name: str) -> Signal:
         if name not in self._rule_signals:
@@ -349,3 +350,7 @@ class Signals:
         self.close_row()
         self.logger.close()
         self.step_logger.close()
+
+
+def _signal_of(result: LearningResult, name: str) -> np.ndarray:
+    return result.signals[name]
