@@ -121,5 +121,6 @@ def _draws_noise(part: Any) -> bool:
 
 def _schedules_below(*holders: Any) -> Iterator[Any]:
     """The schedules among the settings. A compiled loop does not call their ``step``."""
-    for _, holder in (found for holder in holders for found in settings_below(holder)):
-        yield from (value for value in public_attributes(holder).values() if hasattr(value, "current_value"))
+    for holder in holders:
+        for _, part in settings_below(holder):
+            yield from (value for value in public_attributes(part).values() if hasattr(value, "current_value"))
