@@ -240,7 +240,7 @@ def test_a_best_action_uses_the_earlier_states_of_each_environment():
         FloatBox(shape=2), 50, network_spec=DENSE, preprocessing_spec=steps, num_envs=2, **SETTINGS
     )
     for number, name in enumerate(agent.env_names):
-        agent.observe(ZERO + number, 1, [], 1.0, ONE, False, name)
+        agent.observe(ZERO - 100 * number, 1, [], 1.0, ONE, False, name)
     found = [agent.get_action(np.stack([ONE, ONE]), use_exploration=False).tolist() for _ in range(2)]
     assert found[0] == found[1] == agent.act([ONE, ONE], deterministic=True)
     assert found[0][0] != found[0][1]
