@@ -18,7 +18,7 @@ from rl_coach.environments.gym_environment import (
 )
 from rl_coach.environments.gym_spaces import ACTION_MASK, action_space_of
 from rl_coach.space_values import mask_space_of
-from rl_coach.utilities.requirements import FLAG
+from rl_coach.utilities.requirements import FLAG, Constraint, optional
 from rl_coach.utils import CoachError
 
 Step = tuple[Any, Any, bool, bool, dict[str, Any]]
@@ -36,7 +36,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         evaluations. None makes the level's environment, or no environment if the spaces are given
     """
 
-    constraints = {"action_mask": FLAG}
+    constraints = {"action_mask": FLAG, "simulator": optional(Constraint("a function", callable))}
     path = "rl_coach.environments.fed_environment:FedEnvironment"
 
     def __init__(
