@@ -281,6 +281,15 @@ def one_number(value: Any, what: str) -> float:
     raise CoachError(f"{what} is {value!r:.60}, not a number")
 
 
+def rows_at(observations: Any, index: int | np.ndarray) -> Any:
+    """Rows of each part of nested observations. :param index: a row's number, or [K] the numbers"""
+    if isinstance(observations, dict):
+        return {name: rows_at(part, index) for name, part in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(rows_at(part, index) for part in observations)
+    return observations[index]
+
+
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """The state of one of several environments.
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from rl_coach.environments.vector_levels import rows_at
+from rl_coach.space_values import rows_at
 from rl_coach.utils import CoachError, did_you_mean
 
 

@@ -21,6 +21,7 @@ from rl_coach.environments.gym_levels import (
 )
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command, is_installed
+from rl_coach.space_values import rows_at
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
 
@@ -167,15 +168,6 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
             "no 'final_obs': the last observation of an episode is missing"
         )
     return rows_at(infos["final_obs"], index), row_of_infos(infos.get("final_info", {}), index)
-
-
-def rows_at(observations: Any, index: int | np.ndarray) -> Any:
-    """One row or several rows of each part of nested observations. :param index: a row's number, or [K] the numbers"""
-    if isinstance(observations, dict):
-        return {name: rows_at(part, index) for name, part in observations.items()}
-    if isinstance(observations, tuple):
-        return tuple(rows_at(part, index) for part in observations)
-    return observations[index]
 
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
