@@ -21,7 +21,7 @@ from rl_coach.core_types import (
     StepMethod,
     Transition,
 )
-from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.environment_interface import EnvironmentInterface, num_copies_in
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
@@ -471,10 +471,7 @@ class LevelManager(EnvironmentInterface):
     def _has_copies_of(self, saved: dict[str, Any]) -> bool:
         """True if the level has as many copies of the environment as a saved state of its simulator. Otherwise, the
         copies keep their own random streams."""
-        copies = getattr(self._simulator, "num_copies", 1)
-        if "num_episodes" in saved:  # one vector environment; older checkpoints do not have the number
-            return bool(saved.get("num_copies", copies) == copies)
-        return copies == (sum(name.isdigit() for name in saved) or 1)
+        return num_copies_in(saved) in (None, getattr(self._simulator, "num_copies", 1))
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:
         """Let the agent write values that its state does not contain; see ``AgentInterface.save_checkpoint``."""

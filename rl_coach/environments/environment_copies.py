@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
-from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.environment_interface import EnvironmentInterface, is_native
 from rl_coach.environments.step_columns import StepColumns, stack_states
 from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.standard_streams import drop_lost_output
@@ -127,7 +127,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return {str(index): state for index, state in enumerate(states)}
 
     def _in_order(self, state: dict[str, Any]) -> list[Any]:
-        if "num_episodes" in state:
+        if is_native(state):
             raise CoachError(
                 "the saved environments were stepped with env_params.vectorization 'native': set "
                 "env_params.vectorization to 'native'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.spaces import ActionSpace
 
@@ -50,3 +52,15 @@ class EnvironmentInterface:
         :param force_environment_reset: reset even if the simulator would continue (a game with lives left)
         """
         raise NotImplementedError(f"{type(self).__name__} does not define reset_internal_state")
+
+
+def is_native(state: dict[str, Any]) -> bool:
+    """True for a saved state of ``native`` copies, which are one vector environment."""
+    return "num_episodes" in state
+
+
+def num_copies_in(state: dict[str, Any]) -> int | None:
+    """The number of copies of an environment in a saved state of a simulator; None if the state does not contain the
+    number, as in older checkpoints of ``native`` copies.
+    """
+    return state.get("num_copies") if is_native(state) else sum(name.isdigit() for name in state) or 1

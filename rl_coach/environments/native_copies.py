@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv
 
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_copies import EnvironmentCopies
+from rl_coach.environments.environment_interface import is_native
 from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.environments.gym_spaces import simulator_columns
 from rl_coach.environments.step_columns import InfoColumns, StepColumns, info_rows, masked_where_absent
@@ -156,7 +157,7 @@ class NativeCopies(EnvironmentCopies):
 
         :raises CoachError: if the state belongs to another kind of copies
         """
-        if "num_episodes" not in state:
+        if not is_native(state):
             self._take_singles(self._in_order(state), self._example.set_state)
             return
         self._num_episodes = state["num_episodes"]
@@ -196,7 +197,7 @@ class NativeCopies(EnvironmentCopies):
         return True
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        if "num_episodes" not in state:
+        if not is_native(state):
             return self._take_singles(self._in_order(state), self._example.set_episode_state)
         self.set_state(state)
         return True
