@@ -98,12 +98,9 @@ def _has_statistics(member: Filter) -> bool:
     return bool(member.get_state()) and not member.remembers_episode
 
 
-# While rows are filtered, only filters without statistics update their state: they store data of the episode, or their
-# ``get_state`` is empty.
-
-
 def _through(members: Iterable[Any], column: Any) -> Any:
     for member in members:
+        # only filters without statistics update their state here: they store data of the episode, or they have no state
         column = member.filter_batch(column, not _has_statistics(member))
     return column
 
