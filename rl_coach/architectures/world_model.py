@@ -85,7 +85,7 @@ def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
     :param uniform: [B, V], random numbers from 0 to 1; 0 selects the most probable category
     """
     # [B, C, V]: XLA vectorizes over the last dimension, and the 32 variables are there
-    p, u = ops.transpose(probabilities, (0, 2, 1)), uniform[:, None]
+    p, u = ops.transpose(probabilities, (0, 2, 1)), ops.reshape(uniform, (-1, 1, probabilities.shape[1]))
     # without the last sum: it may be rounded below u, and then no category would be drawn
     is_above = ops.cast(u >= ops.cumsum(p, axis=1)[:, :-1], "float32")
     edge = ops.zeros_like(u)

@@ -47,11 +47,18 @@ class OnnxTensor:
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
+def _of_shape(kind: str) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
     """Make a method that adds a node with one input. The output has the shape of the input.
 
     :param kind: the ONNX operator"""
-    return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
+    return lambda ops, x: ops._node(kind, [x], x.shape)
+
+
+def _over_axis(kind: str) -> Callable[..., OnnxTensor]:
+    """Make a method with an optional axis, by default the last. The output has the shape of the input.
+
+    :param kind: the ONNX operator"""
+    return lambda ops, x, axis=-1: ops._node(kind, [x], x.shape, axis=axis)
 
 
 def _of_axes(kind: str) -> Callable[..., OnnxTensor]:
@@ -76,7 +83,7 @@ class OnnxOps:
     relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
     abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
     sign = _of_shape("Sign")
-    softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
+    softmax, log_softmax = map(_over_axis, ("Softmax", "LogSoftmax"))
     mean, sum, min, max = map(_of_axes, ("ReduceMean", "ReduceSum", "ReduceMin", "ReduceMax"))
 
     def __init__(self) -> None:

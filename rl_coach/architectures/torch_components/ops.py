@@ -47,6 +47,14 @@ def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
+# Keras and MXNet have a default axis, and PyTorch has none
+def _over_last(function: Callable[..., Any]) -> Callable[..., Any]:
+    def converted(x: Any, axis: int = -1) -> Any:
+        return function(convert_to_tensor(x), axis)
+
+    return converted
+
+
 def _of_two(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(function)
     def converted(x: Any, y: Any) -> Any:
@@ -68,7 +76,7 @@ eye, ones, zeros = torch.eye, torch.ones, torch.zeros
 isnan, log, log1p, logical_not = map(_of_one, (torch.isnan, torch.log, torch.log1p, torch.logical_not))
 # the slope of Keras; PyTorch has 0.01
 leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))
-log_softmax, softmax = (_of_one(functools.partial(one, axis=-1)) for one in (torch.log_softmax, torch.softmax))
+log_softmax, softmax = map(_over_last, (torch.log_softmax, torch.softmax))
 logaddexp, logical_and, logical_or = map(_of_two, (torch.logaddexp, torch.logical_and, torch.logical_or))
 max, min, mean, prod, sum = map(_of_one, (torch.amax, torch.amin, torch.mean, torch.prod, torch.sum))
 maximum, minimum = map(_of_two, (torch.maximum, torch.minimum))
