@@ -42,8 +42,8 @@ _CAUSES = ("framework", "agent", "observation space", "action space")
 networks."""
 FRAMEWORK = "framework"
 MOVES = {"moves": True}
-"""The entry in a manifest for a checkpoint that any framework can read, because it records the order of its networks'
-arrays."""
+"""The entry in a manifest for a checkpoint that records the order of its networks' arrays. Any framework can read this
+checkpoint."""
 
 
 @dataclass
@@ -137,20 +137,21 @@ def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str])
     if not isinstance(there, dict):
         yield f"is damaged: 'fits' in its manifest is {there!r}, not a JSON object"
         return
-    has_moved = bool(manifest.get("moves")) and there.get(FRAMEWORK) != fits.get(FRAMEWORK)
+    moves = bool(manifest.get("moves"))
     if preset and other and preset != other:
         yield f"belongs to the preset {other}, not to {preset}: use -p {other}, with -cp and -lvl for other settings"
     for name in sorted({*fits, *there}, key=_importance):
-        if has_moved and (name == FRAMEWORK or _has_equal_words(fits.get(name), there.get(name))):
-            continue  # frameworks list the same layers in different orders
+        # each framework and each version of Coach may list the same layers in another order
+        if moves and (name == FRAMEWORK or (name.startswith("network") and _has_equal_words(fits, there, name))):
+            continue
         if fits.get(name) != there.get(name):
             was = f"has {there[name]} as its {name}" if name in there else f"has no {name}"
             is_here = f"here it is {fits[name]}" if name in fits else "here there is none"
             yield f"does not fit: it {was}, {is_here}"
 
 
-def _has_equal_words(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and sorted(one.split()) == sorted(other.split())
+def _has_equal_words(one: dict[str, str], other: dict[str, str], name: str) -> bool:
+    return name in one and name in other and sorted(one[name].split()) == sorted(other[name].split())
 
 
 def _importance(name: str) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
@@ -118,6 +119,24 @@ def test_another_framework_reads_a_checkpoint_unless_it_is_older_than_the_order_
     del manifest["moves"]
     (old / MANIFEST_FILE).write_text(json.dumps(manifest))
     assert_refused(graph, old, "it has tensorflow as its framework, here it is jax")
+
+
+def test_a_version_that_lists_the_same_layers_in_another_order_reads_a_checkpoint(dqn, tmp_path):
+    """The order of a Keras model's weights depends on the number of operations between its layers."""
+    graph, path = dqn
+    expected = state_of(graph)
+    state, manifest = load_checkpoint(path)
+    (network,) = state["levels"]["main_level"]["agent"]["networks"].values()
+    network["order"]["weights"].reverse()
+    count = len(network["order"]["weights"])
+    for name in ("weights", "target_weights", "slots"):
+        arrays = [network[name][key] for key in sorted(network[name])]
+        groups = [arrays[start : start + count][::-1] for start in range(0, len(arrays), count)]
+        network[name] = dict(zip(sorted(network[name]), itertools.chain(*groups)))
+    (key,) = (name for name in manifest["fits"] if name.startswith("network"))
+    manifest["fits"][key] = " ".join(reversed(manifest["fits"][key].split()))
+    graph.restore_checkpoint(save_checkpoint(tmp_path, "0_Step-0.ckpt", state, manifest))
+    assert differences(expected, state_of(graph)) == []
 
 
 @pytest.mark.parametrize("name", ["arrays.safetensors", "state.json", "manifest.json"])
