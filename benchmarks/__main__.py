@@ -72,7 +72,7 @@ def _rounds(
                     "not installed, see the end" if isinstance(error, MissingEnvironment) else "failed, see the end"
                 )
             else:
-                outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not for this work"
+                outcome = f"{_speed(measured.steps_per_second)} steps/s" if measured else "not for this work"
                 if measured:
                     found[library].append(measured)
                 else:
@@ -95,8 +95,8 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
             table.add_row(
                 WORKS[work].title if library == next(iter(found)) else "",
                 library,
-                f"{median:,.0f}",
-                f"{min(speeds):,.0f} to {max(speeds):,.0f}",
+                _speed(median),
+                f"{_speed(min(speeds))} to {_speed(max(speeds))}",
                 f"{base / median:.2f}",
                 f"{statistics.median(run.processor_milliseconds for run in runs):.3f}",
                 f"{statistics.median(run.first_step_seconds for run in runs):.1f} s",
@@ -111,6 +111,10 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
         comparison = _with_the_fastest_peer(found)
         if comparison:
             print(f"{work}: {comparison}")
+
+
+def _speed(steps_per_second: float) -> str:
+    return f"{steps_per_second:,.0f}" if steps_per_second >= 100 else f"{steps_per_second:.3g}"
 
 
 def _returns(runs: list[Measured]) -> list[float]:
@@ -129,7 +133,7 @@ def _with_the_fastest_peer(found: dict[str, list[Measured]]) -> str | None:
         return None
     our_best, their_best = max(ours, key=ours.__getitem__), max(theirs, key=theirs.__getitem__)
     return (
-        f"Coach ({our_best}) {ours[our_best]:,.0f} steps/s, {their_best} {theirs[their_best]:,.0f}: "
+        f"Coach ({our_best}) {_speed(ours[our_best])} steps/s, {their_best} {_speed(theirs[their_best])}: "
         f"ratio {ours[our_best] / theirs[their_best]:.2f}"
     )
 

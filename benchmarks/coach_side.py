@@ -8,7 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from benchmarks.returns import EPISODES
-from benchmarks.works import Work
+from benchmarks.works import SEQUENCE, Work
 from rl_coach.base_parameters import Frameworks, TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import Atari, GymEnvironmentParameters, GymVectorEnvironment
@@ -184,9 +184,20 @@ def _null_agent(work: Work) -> Any:
     return parameters
 
 
+def _dreamer_v3(work: Work) -> Any:
+    from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
+
+    parameters = DreamerV3AgentParameters()
+    network = parameters.network_wrappers["main"]
+    network.batch_size, network.middleware_parameters.sequence_length = work.batch_size, SEQUENCE
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(work.steps_per_update)
+    return parameters
+
+
 AGENTS: dict[str, Callable[[Work], Any]] = {
     "a2c": _a2c,
     "ddpg": _ddpg,
+    "dreamer_v3": _dreamer_v3,
     "dqn": _dqn,
     "null": _null_agent,
     "ppo": _ppo,

@@ -58,12 +58,13 @@ PEERS = {
     "sample_factory": Peer("benchmarks.sample_factory_side:train", ("a2c", "ppo"), "sample-factory", "copies"),
     "pufferlib": Peer("benchmarks.pufferlib_side:train", ("a2c", "ppo"), "pufferlib", "copies"),
     "rejax": Peer("benchmarks.rejax_side:train", ("dqn", "ppo"), "rejax", "gymnax"),
+    "sheeprl": Peer("benchmarks.sheeprl_side:train_until", ("dreamer_v3",), "sheeprl"),
 }
 STRAIGHT = Peer("benchmarks.straight_side:StraightLoop", ("dqn", "ppo"), None, "gymnax")
 """A training loop in JAX without any other function. It is not a library: it shows how fast a loop can be here."""
 
 
-OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax")
+OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax", "sheeprl")
 """Libraries with a function ``begin(work, tick)`` that trains until ``tick(steps)`` returns True. ``begin(work)`` of
 the other libraries returns a function that makes steps.
 """

@@ -10,6 +10,7 @@ The program therefore plays episodes with each checkpoint after the training.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -18,9 +19,11 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Callable
 
 from benchmarks.pages import REPOSITORY
+from benchmarks.works import SEQUENCE as STEPS_OF_SEQUENCE
+from benchmarks.works import Work
 
 HEATUP, STEPS_PER_UPDATE, SEQUENCE, EPISODES_OF_POINT = 1_000, 4, 16, 3
 
@@ -40,6 +43,13 @@ class PeerSettings:
     period: int
     sees_images: bool = False
 
+
+COMMON = (
+    "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M", "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
+    "algo.run_test=False", "buffer.memmap=False", "buffer.checkpoint=False", "metric.log_level=0", "root_dir=runs",
+    "run_name=one", "model_manager.disabled=True",
+)  # fmt: skip
+"""Settings of all trainings."""
 
 SWINGUP = (
     "env=dmc", "env.wrapper.domain_name=cartpole", "env.wrapper.task_name=swingup", "env.max_episode_steps=-1"
@@ -81,21 +91,75 @@ def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list
 def _train_here(settings: PeerSettings, seed: int, folder: pathlib.Path) -> None:
     """Train with SheepRL's command. :param folder: directory for the checkpoints"""
     images, vectors = ("[rgb]", "[]") if settings.sees_images else ("[]", "[state]")
-    subprocess.run(
-        [
-            str(pathlib.Path(sys.executable).with_name("sheeprl")), "exp=dreamer_v3_5", "algo=dreamer_v3_5_1M",
-            *settings.environment, f"algo.cnn_keys.encoder={images}", f"algo.mlp_keys.encoder={vectors}",
-            "env.num_envs=1", "env.sync_env=True", "env.capture_video=False",
-            "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
-            "algo.optimizer.warmup=100",
-            f"algo.per_rank_sequence_length={SEQUENCE}", f"algo.replay_ratio={1 / STEPS_PER_UPDATE}",
-            f"algo.total_steps={settings.steps}", f"algo.learning_starts={HEATUP}", "algo.run_test=False",
-            f"buffer.size={settings.steps}", "buffer.memmap=False", "buffer.checkpoint=False",
-            f"checkpoint.every={settings.period}", "checkpoint.keep_last=null", "metric.log_level=0", f"seed={seed}",
-            f"log_root={folder}", "root_dir=runs", "run_name=one", "model_manager.disabled=True",
-        ],
-        check=True, cwd=folder, stdout=sys.stderr, env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )  # fmt: skip
+    command = [
+        str(pathlib.Path(sys.executable).with_name("sheeprl")), *COMMON, *settings.environment,
+        f"algo.cnn_keys.encoder={images}", f"algo.mlp_keys.encoder={vectors}",
+        "algo.world_model.recurrent_model.recurrent_state_size=128", "algo.optimizer.lr=0.001",
+        "algo.optimizer.warmup=100",
+        f"algo.per_rank_sequence_length={SEQUENCE}", f"algo.replay_ratio={1 / STEPS_PER_UPDATE}",
+        f"algo.total_steps={settings.steps}", f"algo.learning_starts={HEATUP}", f"buffer.size={settings.steps}",
+        f"checkpoint.every={settings.period}", "checkpoint.keep_last=null", f"seed={seed}", f"log_root={folder}",
+    ]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    subprocess.run(command, check=True, cwd=folder, stdout=sys.stderr, env=environment)
+
+
+class _Over(BaseException):
+    """Raised to end SheepRL's training loop. SheepRL catches an ``Exception`` and makes the environment again."""
+
+
+_is_over: Callable[[int], bool]
+"""Whether the training must end after a number of steps. SheepRL makes the environment, so this is no argument."""
+
+
+def timed_cart_pole(id: str, render_mode: str) -> Any:  # names of SheepRL's settings
+    """CartPole-v1 that calls the function of ``train_until`` at each step."""
+    import gymnasium
+
+    class Timed(gymnasium.Wrapper):
+        steps = 0
+
+        def step(self, action: Any) -> Any:
+            if _is_over(self.steps):
+                raise _Over
+            self.steps += 1
+            return super().step(action)
+
+    return Timed(gymnasium.make(id))
+
+
+def train_until(work: Work, tick: Callable[[int], bool]) -> None:
+    """Train the published model ``size1m`` in this process until ``tick`` returns True.
+
+    :param work: a work of ``dreamer_v3``
+    :param tick: is called with the number of steps after the random ones
+    """
+    global _is_over
+    from hydra import compose, initialize_config_module
+    from omegaconf import OmegaConf
+    from sheeprl.cli import check_configs, run_algorithm
+    from sheeprl.utils.utils import dotdict
+
+    random_steps = 4 * work.batch_size
+
+    def is_over(steps: int) -> bool:
+        return tick(max(0, steps - random_steps))
+
+    _is_over = is_over
+    with tempfile.TemporaryDirectory() as folder, initialize_config_module("sheeprl.configs", version_base="1.3"):
+        overrides = [
+            *COMMON, "env=gym", f"env.id={work.level}",
+            "env.wrapper._target_=benchmarks.sheeprl_side.timed_cart_pole", "algo.cnn_keys.encoder=[]",
+            "algo.mlp_keys.encoder=[state]", f"algo.per_rank_sequence_length={STEPS_OF_SEQUENCE}",
+            f"algo.per_rank_batch_size={work.batch_size // STEPS_OF_SEQUENCE}",
+            f"algo.replay_ratio={1 / work.steps_per_update}", f"algo.learning_starts={random_steps}",
+            f"buffer.size={work.memory}", "fabric.accelerator=cpu", f"log_root={folder}",
+        ]  # fmt: skip
+        config = compose("config", overrides)
+        config = dotdict(OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+        check_configs(config)
+        with contextlib.suppress(_Over), contextlib.redirect_stdout(sys.stderr):
+            run_algorithm(config)
 
 
 def with_one_image(**settings: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Work:
     """The settings of a training: one agent in one environment.
 
-    :param algorithm: ``null``, ``dqn``, ``qr_dqn``, ``ppo``, ``a2c``, ``sac``, ``ddpg`` or ``td3``
+    :param algorithm: ``null``, ``dqn``, ``qr_dqn``, ``ppo``, ``a2c``, ``sac``, ``ddpg``, ``td3`` or ``dreamer_v3``
     :param level: the Gymnasium id; None for an environment that does nothing
     :param hidden: the units of each hidden layer
     :param batch_size: transitions in one update
@@ -43,6 +43,9 @@ class Work:
         """True if the environment is CartPole, of Gymnasium or of gymnax."""
         return (self.level or "").endswith("CartPole-v1")
 
+
+SEQUENCE = 64
+"""Steps of each sequence of DreamerV3."""
 
 WORKS = {
     work.name: work
@@ -270,6 +273,16 @@ WORKS = {
             environments=256,
             rollout=256 * 32,
             epochs=2,
+        ),
+        Work(
+            "W19",
+            "DreamerV3 CartPole, size1m, 16 sequences of 64 steps, one update a step",
+            "dreamer_v3",
+            "CartPole-v1",
+            (),
+            16 * 64,
+            24,
+            6,
         ),
     )
 }

@@ -106,6 +106,7 @@ def test_every_library_knows_whether_a_work_is_for_it(name):
     assert "jax" in able and ("one_by_one" in able) == (WORKS[name].seeds > 1)
     if name in ("W14", "W15", "W16", "W17"):
         assert {"tensorflow", "sb3", "skrl"} <= able and "rejax" not in able
+    assert ("sheeprl" in able) == (WORKS[name].algorithm == "dreamer_v3")
 
 
 def test_a_clock_times_what_follows_the_warm_up():
