@@ -6,6 +6,7 @@ The measures follow Agarwal et al., "Deep Reinforcement Learning at the Edge of 
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import pathlib
@@ -66,6 +67,7 @@ class Side:
         reached it, by environment
     :param reward_ranges: the range of a run's rewards, by environment; only if the range of all runs is known and equal
         and contains their scores
+    :param contents: all signals of each run, as bytes, to find a run in two groups
     """
 
     name: str
@@ -74,6 +76,7 @@ class Side:
     curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
     to_target: Mapping[str, np.ndarray] = field(default_factory=dict)
     reward_ranges: Mapping[str, Range] = field(default_factory=dict)
+    contents: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,10 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
         raise CoachError(f"a range is given for '{unknown}', but the environments are {', '.join(tasks)}")
+    for one, other in itertools.combinations(sides, 2):
+        shared = len(one.contents & other.contents)
+        if shared:
+            notes.append(f"{one.name} and {other.name}: {shared} runs are in both groups; compare separate runs")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
         notes.append(f"not compared, because not all groups have runs there: {', '.join(sorted(left_out))}")
@@ -232,7 +239,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
     to_target: dict[str, list[float]] = {}
     ranges: dict[str, set[Range | None]] = {}
     directories = runs.groupby(runs["path"].map(os.path.dirname), sort=False)
-    without, copies, seen = 0, 0, set()
+    without, copies, seen = 0, 0, set[bytes]()
     for directory, agents in directories:
         row, status = agents.iloc[0], read_status(str(directory))
         signals = experiments.signals[experiments.signals["run"] == row.name]
@@ -269,7 +276,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         for task, of_runs in ranges.items()
         if len(of_runs) == 1 and (common := next(iter(of_runs))) and _are_inside(scores[task], common)
     }
-    return Side(name, _as_arrays(scores), _as_arrays(steps), curves, reached, known)
+    return Side(name, _as_arrays(scores), _as_arrays(steps), curves, reached, known, frozenset(seen))
 
 
 def _are_inside(scores: Sequence[float], within: Range) -> bool:

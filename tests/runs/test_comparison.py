@@ -122,6 +122,13 @@ def test_a_copy_of_a_run_does_not_count(experiments):
         np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
 
 
+def test_a_run_in_two_groups_is_told_of(experiments):
+    run = sorted((experiments / "CartPole_DQN").iterdir())[0]
+    shutil.copytree(run, experiments / "CartPole_PG" / "copy_of_a_run")
+    found = compare(["CartPole_DQN", "CartPole_PG"])
+    assert found.notes == ["CartPole_DQN and CartPole_PG: 1 runs are in both groups; compare separate runs"]
+
+
 def test_the_command_prints_a_table_and_writes_a_report(experiments, capsys):
     assert main(["compare", "CartPole_DQN", "CartPole_PG", "--range", "CartPole-v1=0,200", "-o", "out"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -223,7 +230,7 @@ def test_runs_of_one_side_with_several_settings_are_told_of(experiments, capsys)
     for seed, discount in enumerate((0.9, 0.99, 1)):
         parameters, status = {"algorithm": {"discount": discount}}, {"state": "finished"}
         start = f"0{seed + 1}_02_2026-10_00"
-        write_run(experiments, "CartPole_PG", start, seed=seed, parameters=parameters, status=status)
+        write_run(experiments, "CartPole_PG", start, seed=seed, best=150.0, parameters=parameters, status=status)
     assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
     told = (
         "note: CartPole_PG: its runs have several values of agent.algorithm.discount; its figures are over all of them"
