@@ -11,6 +11,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.allocator import keep_freed_memory
 from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.learner import Learner
 from rl_coach.architectures.native_messages import quiet_native_code, silence_tensorflow
@@ -115,6 +116,8 @@ def load_framework(framework: Frameworks, num_devices: int | None = None) -> Fra
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)
+    if framework is Frameworks.jax:
+        keep_freed_memory()
     with quiet_native_code(), hidden_modules(*chosen.unneeded):
         found = importlib.import_module(f"rl_coach.architectures.{framework.name}_components.framework").FRAMEWORK
         return found if num_devices is None or not chosen.divides_batches else found.divided(num_devices)

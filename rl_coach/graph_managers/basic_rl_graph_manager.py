@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.architectures.allocator import keep_freed_memory
 from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.threads import set_num_threads_early
 from rl_coach.base_parameters import (
@@ -100,11 +101,12 @@ class BasicRLGraphManager(GraphManager):
 
     def _prepare_early(self, parameters: Any, task: TaskParameters) -> None:
         """Set JAX's options before the environment is made if the environment itself may use JAX. JAX reads the options
-        at its first computation."""
+        at its first computation, and then starts its threads."""
         networks = self.agent_params.network_wrappers
         if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
             set_num_threads_early(task.framework_type, task.num_threads, networks)
             keep_compiled_steps(task.framework_type)
+            keep_freed_memory()
 
     @staticmethod
     def _may_be_compiled(parameters: Any) -> bool:
