@@ -291,6 +291,7 @@ class AgentAtWork:
         if self._agent.watch.source is not None:
             raise TrainingError(self._agent.watch.source)
         if cuts_episode:
+            self._agent.experience.require_parts_of_episodes()
             self._cut_episode()
         columns, lengths = self._memory.take()
         steps = sum(lengths) if self._memory.stores_episodes else self.unsent

@@ -61,6 +61,7 @@ class EpochLearning(PhaseLearning):
         updates, loss, parallel = self.start(updates_left), 0.0, self._agent.parallel
         # columns hold no steps of episodes in progress
         for _ in () if parallel is None or parallel.are_in_columns else parallel:
+            self._agent.experience.require_parts_of_episodes()
             self._agent.cut_episode()
         # filtered once, so that each step enters the filters' statistics once
         batch = self._update_loop.filtered(self._played())

@@ -255,6 +255,17 @@ class Experience:
         self._store_episode(episode)
         return None if is_empty else total
 
+    def require_parts_of_episodes(self) -> None:
+        """Check that the agent can learn from an episode that goes on.
+
+        :raises CoachError: if the rewards are known only at the end of the episode
+        """
+        if self._algorithm.override_episode_rewards_with_the_last_transition_reward:
+            raise CoachError(
+                "override_episode_rewards_with_the_last_transition_reward needs the end of each episode, but the agent "
+                "learns from episodes in progress: set it to False"
+            )
+
     def cut(self, episode: EpisodeInProgress, recurrent_state: Mapping[str, np.ndarray]) -> None:
         """Store the steps so far as a truncated episode; later steps form a separate episode. Agents that learn before
         all episodes have ended use this method.

@@ -23,6 +23,7 @@ from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.logger import screen
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
+from rl_coach.utils import CoachError
 from tests.agents.test_overrides import plain_bytes
 from tests.frameworks import agents_of_zoo, not_on_mxnet
 from tests.samples import one_in
@@ -347,6 +348,14 @@ def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
         assert reason in why_not_in_columns(manager.get_agent())
         manager.train_and_act(EnvironmentSteps(COPIES * 3))
         assert not is_in_columns(manager)
+
+
+def test_rewards_of_the_last_step_need_whole_episodes(tmp_path):
+    parameters = ppo()
+    parameters.algorithm.override_episode_rewards_with_the_last_transition_reward = True
+    manager = graph(parameters, GymVectorEnvironment("CartPole-v1"), tmp_path, schedule(100), copies=COPIES)
+    with pytest.raises(CoachError, match="last_transition_reward needs the end of each episode"):
+        manager.train_and_act(EnvironmentSteps(1000))
 
 
 class Telling(gym.Env):
