@@ -403,8 +403,8 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
 
     :param image: the image
     :param command: the program and its arguments
-    :param given: values by the names of ``PodSettings``
-    :param gpu_resource: name of the GPUs in the cluster
+    :param given: the pod's settings, by the names of the fields of ``PodSettings``
+    :param gpu_resource: name of the GPU resource in the cluster, such as ``nvidia.com/gpu``
     """
     requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
     limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}
