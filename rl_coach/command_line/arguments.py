@@ -404,7 +404,7 @@ _FLAGS = {
               "number of devices that share each batch (in a compiled loop: that share the environments); needs -f jax"
               " (default: 1; a compiled loop uses all devices if it can divide its environments between them)",
               type=_from(1), metavar="N"),
-        _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
+        _flag("-asc --apply_stop_condition", "stop when an evaluation reaches the success reward", action="store_true"),
         _flag("--budget",
               "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min; TIME includes start and"
               " evaluations",
