@@ -704,7 +704,8 @@ def make_agent(
     :param action_mask: each info of your environment has an ``action_mask``, [A] of 0 and 1
     :param num_envs: number of environments that your loop steps
     :param env_ids: names of the environments, for ``act`` and ``observe``; None numbers them from 0
-    :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
+    :param heatup_steps: steps of random actions before training. With one environment, the last episode is completed at
+        random, as in a preset
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
     :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed
