@@ -26,6 +26,8 @@ from rl_coach.runs.progress import duration
 RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
+MEASURED_OTHERWISE = ("Fetch_DDPG_HER_baselines",)
+"""Presets without a target reward that have another table on a page, such as the share of successes."""
 SOURCE = (
     "A golden run trains a preset until its evaluations reach the preset's target reward. `within` is its limit of\n"
     "episodes. [Golden runs](../benchmarks.md#measurement-of-golden-runs) explains all columns."
@@ -149,8 +151,10 @@ def _about_workers(presets: list[str]) -> list[str]:
 
 
 def _without_a_reward(presets: list[str]) -> str:
-    """A line about presets without a target reward. Presets in ``UNTUNED`` have scores; all others are not measured."""
-    if not (unmeasured := [name for name in presets if name not in UNTUNED]):
+    """A line about presets without a target reward. Presets in ``UNTUNED`` have scores, and presets in
+    ``MEASURED_OTHERWISE`` have other tables; all others are not measured.
+    """
+    if not (unmeasured := [name for name in presets if name not in (*UNTUNED, *MEASURED_OTHERWISE)]):
         return f"Presets without a target reward: {_quoted(presets)}."
     if unmeasured == presets:
         return f"Presets without a target reward, not measured yet: {_quoted(presets)}."

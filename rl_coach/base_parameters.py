@@ -647,7 +647,8 @@ class TaskParameters(Parameters):
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
-    :param apply_stop_condition: stop when the stop condition is met: enough evaluation episodes reach the target reward
+    :param apply_stop_condition: stop when the stop condition is met: enough episodes of an evaluation reach the success
+        reward (``env_params.custom_reward_threshold``, or the environment's own threshold)
     :param num_gpu: has no effect; it exists for programs written for Coach 1.0.1. See ``num_devices``
     :param checkpoint_memory: save the replay memory in each checkpoint. Without the memory, a run cannot continue
         exactly

@@ -248,7 +248,10 @@ class CoachLauncher:
         from rl_coach.command_line import distribution
 
         if not self._can_distribute():
-            raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
+            raise CoachError(
+                f"-dc does not work with {type(self).__name__}, because the processes of a distributed run do not use "
+                f"your launcher: use the command coach, or leave out -dc"
+            )
         sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
 
     def _can_distribute(self) -> bool:

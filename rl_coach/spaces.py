@@ -536,7 +536,7 @@ class AttentionActionSpace(ActionSpace):
         if isinstance(forced_attention_size, (int, float)):
             self.forced_attention_size = self._full(forced_attention_size)
         if self.forced_attention_size is not None and np.any(self.forced_attention_size > self.high - self.low):
-            raise ValueError("the forced attention size is larger than the action space")
+            raise ValueError("forced_attention_size is larger than high - low: make it smaller")
         self.default_action = [self.low, self.high] if default_action is None else default_action
 
     def sample(self) -> list:

@@ -234,6 +234,11 @@ def test_the_tables_say_which_presets_several_workers_trained():
     assert "workers" not in golden.table(outcomes[1:])
 
 
+def test_a_preset_with_another_table_is_measured_though_it_has_no_reward():
+    line = golden.table_of_page({"Fetch_DDPG_HER_baselines"}, [])
+    assert line == "Presets without a target reward: `Fetch_DDPG_HER_baselines`."
+
+
 def test_what_has_scores_is_measured_though_it_has_no_reward():
     assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN"}, []) == (
         "Presets without a target reward: `ExplorationChain_Bootstrapped_DQN`."

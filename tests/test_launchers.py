@@ -231,7 +231,7 @@ def distributed(monkeypatch):
 
 @pytest.mark.parametrize("make", [Own, Mixed, Grandchild, own_on_the_instance])
 def test_processes_that_do_not_know_the_launcher_are_not_started(make, distributed):
-    with pytest.raises(CoachError, match=f"-dc: {type(make()).__name__} cannot be split into processes"):
+    with pytest.raises(CoachError, match=f"-dc does not work with {type(make()).__name__}, because the processes"):
         make().distribute_and_exit(None)
     assert not distributed
 

@@ -209,7 +209,7 @@ class TestAttention:
         space = AttentionActionSpace(2, 0, 84, forced_attention_size=10)
         low, high = space.sample()
         np.testing.assert_allclose(high - low, 10)
-        with pytest.raises(ValueError, match="larger than the action space"):
+        with pytest.raises(ValueError, match="forced_attention_size is larger than high - low"):
             AttentionActionSpace(2, 0, 84, forced_attention_size=85)
 
     def test_the_lower_corner_comes_first(self):

@@ -84,7 +84,7 @@ def find_algorithm(name: str) -> NamedAlgorithm:
         if wanted == plain_name(variant):
             raise CoachError(f"there is no algorithm '{name}': {advice}")
     suggestion = did_you_mean(plain_name(name), [one for algorithm in known for one in algorithm.names])
-    raise CoachError(f"there is no algorithm '{name}'{suggestion} (coach algorithms lists all)")
+    raise CoachError(f"there is no algorithm '{name}'{suggestion} ('coach algorithms' lists all names)")
 
 
 _KINDS: dict[str, type[ActionSpace]] = {"discrete": DiscreteActionSpace, "continuous": BoxActionSpace}

@@ -105,7 +105,7 @@ class DecisionTransformerAgentParameters(AgentParameters):
 
 
 class ContextEpisode(EpisodeInProgress):
-    """An episode with its last K steps.
+    """An episode that also keeps its last ``context_length`` steps.
 
     :ivar context: for each of these steps, a dict from the name of a network input to its values
     """

@@ -71,7 +71,8 @@ class DQfDAgentParameters(DDQNAgentParameters):
 class DQfDAgent(DDQNAgent):
     """Double DQN that learns from demonstrations before it acts, and then from demonstrations and its own steps.
 
-    :ivar pretraining_done: number of pretraining updates so far, including the updates before a checkpoint
+    :ivar pretraining_done: number of pretraining updates so far. If the run was restored from a checkpoint, the updates
+        before it count too
     """
 
     network_requirements = DDQNAgent.network_requirements

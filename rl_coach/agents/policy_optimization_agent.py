@@ -98,8 +98,8 @@ class PolicyAgent(Agent):
 
     @property
     def evaluation_deviation(self) -> Any:
-        """The standard deviation of the noise of continuous actions in evaluations, a number or [D]; None for discrete
-        actions."""
+        """The standard deviation of the noise of continuous actions in evaluations, a number or [D]. None if the
+        exploration policy has no evaluation noise, for example for discrete actions."""
         policy = self.actor.exploration_policy
         return policy.evaluation_deviation if isinstance(policy, NoiseLevel) else None
 

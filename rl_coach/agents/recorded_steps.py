@@ -161,7 +161,10 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
         elif step["terminals"]:
             found.append(step["states"])
         else:
-            raise CoachError(f"step {number} ends an episode that did not terminate: give its 'next_states'")
+            raise CoachError(
+                f"step {number} is the last step of an episode that was truncated or is unfinished: give its "
+                f"'next_states'"
+            )
     return found
 
 

@@ -1,4 +1,4 @@
-"""How the C library allocates memory while JAX learns."""
+"""Settings of the C library: the way in which it allocates memory while JAX learns."""
 
 from __future__ import annotations
 

@@ -299,8 +299,8 @@ class Layers:
         raise NotImplementedError(f"{type(self).__name__} does not define plain_dense")
 
     def unit_dense(self, x: Any, units: int) -> Any:
-        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1:
-        each update ends with a division by the norm (Lee et al. 2025, section 4).
+        """A linear layer without bias, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1,
+        because each update ends with a division by the norm (Lee et al. 2025, section 4).
         """
         raise NotImplementedError(f"{type(self).__name__} does not define unit_dense")
 
@@ -393,7 +393,7 @@ class Layers:
         return array.astype(np.float32)
 
     def module(self, module_class: Any, x: Any) -> Any:
-        """Apply a PyTorch module to ``x``. The module is made for the shape of one row of ``x``.
+        """Apply a PyTorch module to ``x``. ``module_class`` gets the shape of ``x`` without the batch dimension.
 
         :raises CoachError: if the framework is not PyTorch
         """

@@ -404,7 +404,7 @@ _FLAGS = {
               "number of devices that share each batch (in a compiled loop: that share the environments); needs -f jax"
               " (default: 1; a compiled loop uses all devices if it can divide its environments between them)",
               type=_from(1), metavar="N"),
-        _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
+        _flag("-asc --apply_stop_condition", "stop when an evaluation reaches the success reward", action="store_true"),
         _flag("--budget",
               "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min; TIME includes start and"
               " evaluations",
@@ -458,7 +458,10 @@ _FLAGS = {
         _flag("--nocolor", "print without colours", action="store_true"),
     ],
     "several workers": [
-        _flag("-n --num_workers", "number of workers that train (default: 1)", type=_from(1), default=1, metavar="N"),
+        _flag(
+            "-n --num_workers", "number of workers: they train; with -dc, they only play (default: 1)",
+            type=_from(1), default=1, metavar="N",
+        ),
         _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
     ],
     "distributed runs": [
@@ -660,7 +663,7 @@ _USAGES = {
     ]),
     "init": _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
         _flag("file", "the file of the environment", metavar="FILE.py", nargs="?"),
-        _flag("--preset", "write a preset for this algorithm (coach algorithms lists them)", metavar="ALGORITHM"),
+        _flag("--preset", "write a preset for this algorithm ('coach algorithms' lists all)", metavar="ALGORITHM"),
     ]),
     "port": _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
         _flag("script", "the script, which trains one model", metavar="SCRIPT.py"),

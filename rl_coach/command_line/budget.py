@@ -82,8 +82,8 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
         raise CoachError("--budget sets improve_steps: leave it out of -cp")
     if type(graph_manager).train_and_act is not GraphManager.train_and_act:
         raise CoachError(
-            f"--budget: {type(graph_manager).__name__} does not train for a number of environment steps: set "
-            "improve_steps with -cp"
+            f"--budget does not work with {type(graph_manager).__name__}, which does not train for environment steps: "
+            f"leave out --budget, and set improve_steps with -cp"
         )
     settings: list[tuple[str, Schedule, int]] = []
     fixed: list[tuple[str, Schedule, int]] = []

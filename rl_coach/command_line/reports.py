@@ -62,7 +62,7 @@ def list_algorithms(arguments: Sequence[str]) -> None:
     rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
     found = [row for row in rows if text.lower() in " ".join(row).lower()]
     if not found:
-        raise CoachError(f"no algorithm contains '{text}' (coach algorithms lists all)")
+        raise CoachError(f"no algorithm contains '{text}' ('coach algorithms' lists all names)")
     width = max(len(names) for names, _ in found)
     for names, about in [("names", "algorithm"), *found]:
         first, *more = textwrap.wrap(about, _room() - width - len(_GAP))

@@ -13,8 +13,8 @@ _PAUSE = 0.02  # seconds between two checks for a policy
 
 
 class SyncFiles(Enum):
-    """Marker files next to the checkpoints. ``FINISHED``: no more checkpoints follow. ``LOCKFILE``: a checkpoint is
-    being written. ``TRAINER_READY``: the first checkpoint is complete.
+    """Marker files next to the checkpoints, as in Coach 1.0.1. ``FINISHED``: no more checkpoints follow.
+    ``TRAINER_READY``: the first checkpoint is complete. ``LOCKFILE`` is not written any more.
     """
 
     FINISHED = ".finished"

@@ -62,7 +62,8 @@ def chooses_in_columns(policy: ExplorationPolicy) -> bool:
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
-    """The ``ExplorationParameters`` of an agent for an action space; None if there are none.
+    """The ``ExplorationParameters`` of an agent for an action space; None if the dict has no parameters for this action
+    space.
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     """
@@ -205,7 +206,8 @@ class ExplorationPolicy(KeepsEpisodeState):
         return True
 
     def get_control_param(self) -> Any:
-        """A number for the signals: how much the policy explores."""
+        """A number for the signal ``Epsilon``, such as epsilon, a temperature or the size of the noise. 0 if the policy
+        has no such number."""
         return 0
 
     def get_state(self) -> dict[str, Any]:

@@ -233,7 +233,7 @@ class GraphManager(CoachNames, Constrained):
 
     def _reward_of_success(self) -> float | None:
         """The reward that each episode of an evaluation must reach to meet the stop condition. None if only some of the
-        episodes must reach a reward, or if the environment has no target reward."""
+        episodes must reach a reward, or if the environment has no success reward."""
         environment = self.level_managers[-1].real_environment
         if environment is None or environment.get_target_success_rate() < 1.0:
             return None

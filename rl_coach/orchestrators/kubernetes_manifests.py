@@ -1,8 +1,9 @@
 """Kubernetes manifests of a distributed run: the templates of ``kubernetes_manifests.yaml`` with the run's values.
 
-The trainer's Job owns all other objects: if the Job is deleted, all objects are deleted. The cluster deletes the Job
-``keep_seconds`` after its end, even if the machine that started the run no longer exists. All pods satisfy the
-restricted pod security standard. Containers get secrets as files.
+The trainer's Job owns the other objects: if the Job is deleted, these objects are deleted too. Exception: a Job cannot
+own the PersistentVolume of an NFS server. The cluster deletes the Job ``keep_seconds`` after its end, even if the
+machine that started the run no longer exists. All pods satisfy the restricted pod security standard. Containers get
+secrets as files.
 """
 
 from __future__ import annotations

@@ -244,21 +244,29 @@ class Kubernetes(Deploy):
             show(line.partition(" ")[2])
 
     def undeploy(self) -> bool:
-        """Remove the run: the trainer's Job and all objects that it owns.
+        """Remove the run: the trainer's Job, all objects that it owns, and the PersistentVolume.
 
         :return: False if objects still exist 30 seconds after the time that pods have to end
         :raises CoachError: if the cluster refuses
         """
         is_gone = remove_job(self.cluster, manifests.owner_name(self.name), self.params.settings.stop_seconds)
-        volume = self.description.volume
-        # An object in a namespace cannot own a PersistentVolume, so the cluster does not remove it with the Job.
-        if volume is not None and volume.server:
-            self.cluster.delete("PersistentVolume", manifests.volume_name(self.cluster.namespace, self.name))
+        if self._volume_name is not None:
+            self.cluster.delete("PersistentVolume", self._volume_name)
         return is_gone
 
     def removal_command(self) -> str:
-        """The command line that removes the run."""
-        return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
+        """The command line that removes the run, with its PersistentVolume."""
+        volume = "" if self._volume_name is None else f" persistentvolume/{self._volume_name}"
+        return f"kubectl --namespace {self.cluster.namespace} delete job/{manifests.owner_name(self.name)}{volume}"
+
+    @property
+    def _volume_name(self) -> str | None:
+        """The name of the run's PersistentVolume; None if the run creates no PersistentVolume."""
+        # An object in a namespace cannot own a PersistentVolume, so the cluster does not remove it with the Job.
+        volume = self.description.volume
+        if volume is None or volume.claim or not volume.server:
+            return None
+        return manifests.volume_name(self.cluster.namespace, self.name)
 
     def _own_job(self) -> Manifest | None:
         """The trainer's Job if it belongs to this run, not to another run with the same name."""
@@ -403,8 +411,8 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
 
     :param image: the image
     :param command: the program and its arguments
-    :param given: values by the names of ``PodSettings``
-    :param gpu_resource: name of the GPUs in the cluster
+    :param given: the pod's settings, by the names of the fields of ``PodSettings``
+    :param gpu_resource: name of the GPU resource in the cluster, such as ``nvidia.com/gpu``
     """
     requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
     limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}

@@ -42,13 +42,14 @@ class Limits:
     :param window: the largest number of chunks that a worker has sent and the trainer has not acknowledged. None is 1
         if workers wait for each new policy (SYNC), and 4 otherwise
     :param chunk_rows: the largest number of transitions in a chunk; None for a number that suits the size of the
-        observations. Workers × window × chunk_rows is the largest number of transitions in Redis. It also limits the
-        age of the policies that the trainer learns from
+        observations. Workers × window × chunk_rows is the largest number of transitions in Redis. This product also
+        limits how old the policies are that played the trainer's transitions
     :param chunk_seconds: time after which a chunk is sent even if it is not full
     :param publish_seconds: the shortest time between two policies (ASYNC)
     :param report_seconds: time between two reports of a worker; a report expires after ten times this time
     :param connect_seconds: the longest time to wait for Redis at the start
-    :param silence_seconds: time without Redis, or without any change in Redis, after which a worker or trainer gives up
+    :param silence_seconds: a trainer or worker gives up after this time without Redis or without a sign of the other
+        side; the trainer also if it cannot publish a policy
     """
 
     window: int | None = None

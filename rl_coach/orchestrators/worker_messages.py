@@ -66,7 +66,7 @@ class Statistics:
 class Ended:
     """Message from a worker: it has finished its work, or was stopped.
 
-    :param reason: the reason why all workers must stop, such as a target reward that was reached; None if the other
+    :param reason: the reason why all workers must stop, such as a success reward that was reached; None if the other
         workers continue
     """
 

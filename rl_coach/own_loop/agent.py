@@ -282,11 +282,15 @@ class Agent:
         core = self._core
         if (override := core.acts_otherwise) is not None:
             raise CoachError(
-                f"agent '{core.name}' does not define its best action: policy_description does not contain {override}"
+                f"agent '{core.name}' cannot act without exploration, because its policy_description() does not "
+                f"contain {override}: do not ask for the best action, or define policy_description() in the same class"
             )
         description = core.policy_description()
         if description is None:
-            raise CoachError(f"agent '{core.name}' does not define its best action: its policy_description is None")
+            raise CoachError(
+                f"agent '{core.name}' cannot act without exploration, because its policy_description() returns None: "
+                f"do not ask for the best action, or define this method and action_choice() of the exploration policy"
+            )
         network, state = description.acting_network(core.networks), core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
@@ -608,7 +612,9 @@ class Agent:
         for name in sorted({*weights, *present}):
             shapes = [[np.shape(one) for one in arrays.get(name, ())] for arrays in (weights, present)]
             if shapes[0] != shapes[1]:
-                raise CoachError(f"the weights of network '{name}' have the shapes {shapes[0]}, not {shapes[1]}")
+                raise CoachError(
+                    f"network '{name}' needs weights of the shapes {shapes[1]}, and set_weights got {shapes[0]}"
+                )
         for name, network in networks.items():
             network.online_network.set_weights(list(weights[name]))
             if network.has_target:
@@ -698,7 +704,8 @@ def make_agent(
     :param action_mask: each info of your environment has an ``action_mask``, [A] of 0 and 1
     :param num_envs: number of environments that your loop steps
     :param env_ids: names of the environments, for ``act`` and ``observe``; None numbers them from 0
-    :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
+    :param heatup_steps: steps of random actions before training. With one environment, the last episode is completed at
+        random, as in a preset
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
     :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed

@@ -645,7 +645,8 @@ class RLgraphAgent(SpecAgent):
         self._refuse_masks()
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
         if unknown := [one for one in wanted if one not in _EXTRAS]:
-            raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
+            allowed = ", ".join(map(repr, _EXTRAS))
+            raise CoachError(f"extra_returns has {shown(unknown[0])}: only {allowed} are allowed")
         rows = self.rows_of(states)
         self.graph_manager.enter_phase()
         chosen = [
@@ -880,7 +881,10 @@ class RLgraphAgent(SpecAgent):
         """
         method = None if str(op).startswith("_") else getattr(self, str(op), None)
         if not callable(method):
-            raise CoachError(f"the agent has no method {op!r}; Coach has no RLgraph graph")
+            raise CoachError(
+                f"the agent has no method {op!r}: call_api_method can only call the agent's own methods, because Coach "
+                f"has no graph of RLgraph"
+            )
         if return_ops:
             raise CoachError("return_ops is not supported: each method returns all its outputs")
         if isinstance(inputs, Mapping) and all(isinstance(name, str) for name in inputs):
@@ -890,7 +894,7 @@ class RLgraphAgent(SpecAgent):
     def build(self, build_options: Any = None) -> None:
         """Do nothing: Coach builds an agent when it is created. :param build_options: not supported"""
         if build_options:
-            raise CoachError("build_options are not supported: Coach has no RLgraph graph")
+            raise CoachError("build_options are not supported, because Coach has no graph of RLgraph: leave them out")
 
     terminate = OwnLoopAgent.close
     get_policy_weights = OwnLoopAgent.get_weights

@@ -276,7 +276,10 @@ class SpecAgent(Agent):
         if self.kind is not None:
             given = document.get("type")
             if given is not None and family.kind(document) != self.kind:
-                raise CoachError(f"{type(self).__name__} is of the type {self.kind}, not {shown(given)}")
+                raise CoachError(
+                    f"the spec's type is {shown(given)}, and {type(self).__name__} needs the type '{self.kind}': "
+                    f"change the type, or use Agent.from_spec"
+                )
             document = {"type": self.kind, **document}
         algorithm = family.algorithm(document)
         arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}

@@ -205,7 +205,8 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
             return Stack(stack.convolutions, stack.dense, stack.cells, by_name)
         if not isinstance(name, str):
             raise CoachError(
-                f"the spec's '{here}' must begin with one state: only the last path can join several states"
+                f"the spec's '{here}' must begin with a layer of the type 'input' that names one state: only the last "
+                f"path may have several inputs"
             )
         by_name[name] = stack
     return Stack()

@@ -119,7 +119,7 @@ def test_the_names_of_stable_baselines3_are_names_here(name):
     [
         ("DQM", "there is no algorithm 'DQM'; did you mean 'DrQ' or 'DQN'"),
         ("TD_4", "did you mean 'TD3'"),
-        ("zzz", r"there is no algorithm 'zzz' \(coach algorithms lists all\)"),
+        ("zzz", r"there is no algorithm 'zzz' \('coach algorithms' lists all names\)"),
         ("RecurrentPPO", "'PPO' with an LSTM"),
         ("Maskable-PPO", "'PPO' with action_mask=True"),
         ("HER", "a memory with hindsight"),
@@ -156,7 +156,7 @@ def test_the_command_lists_names(capsys):
     assert main(["algorithms", "adaptive"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["names", "AdaptivePPO"]
     assert main(["algorithms", "zzz"]) == 2
-    assert capsys.readouterr().err == "coach: no algorithm contains 'zzz' (coach algorithms lists all)\n"
+    assert capsys.readouterr().err == "coach: no algorithm contains 'zzz' ('coach algorithms' lists all names)\n"
 
 
 @pytest.mark.parametrize("name", one_in(3, [algorithm.names[0] for algorithm in known_algorithms()]))

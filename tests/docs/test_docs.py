@@ -205,7 +205,11 @@ def test_the_first_results_of_the_benchmarks_are_those_of_the_tables():
 
 def test_every_path_in_the_tables_of_hyperparameters_can_be_set():
     text = (ROOT / "docs" / "hyperparameters.md").read_text(encoding="utf-8")
-    sections = {"All agents": "CartPole_DQN", "DQN and its variants": "CartPole_DQN", "PPO": "CartPole_ClippedPPO"}
+    sections = {
+        "All agents": "CartPole_DQN",
+        "DQN and its variants": "CartPole_DQN",
+        "PPO (`ClippedPPO`)": "CartPole_ClippedPPO",
+    }
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [*sections]
     for section, preset in sections.items():
         rows = re.findall(r"\| `(\S+)` \| `(.+)` \|$", text.partition(f"## {section}\n")[2].partition("\n## ")[0], re.M)

@@ -10,6 +10,8 @@ import signal
 import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TERMINATED, TRAINING_FAILED
+from rl_coach.orchestrators import kubernetes_orchestrator
+from rl_coach.orchestrators.distributed_settings import DistributedSettings
 from tests.orchestrators import clusters
 from tests.orchestrators.clusters import CoachOnCluster, wait_until, write_kubeconfig
 
@@ -315,6 +317,25 @@ def test_the_volume_of_an_nfs_server_is_removed_and_its_results_are_named(cluste
     assert "checkpoints and signals: nfs.example.com:/export/CartPole_DQN/" in run.text
     volumes = cluster.core.list_persistent_volume().items
     assert all(volume.metadata.deletion_timestamp for volume in volumes if volume.metadata.name == name)
+
+
+@pytest.mark.parametrize(
+    ("volume", "also_removed"),
+    [
+        ({}, ""),
+        ({"nfs_storage_class": "shared"}, ""),
+        ({"nfs_server": "nfs.example.com", "nfs_path": "/export"}, f" persistentvolume/rl-{NAME}-data"),
+    ],
+    ids=["none", "class", "server"],
+)
+def test_the_command_that_removes_a_run_names_the_volume_that_its_job_cannot_own(tmp_path, volume, also_removed):
+    settings = DistributedSettings(
+        orchestrator="kubernetes", image="coach", namespace="rl", data_store="nfs" if volume else "redis",
+        kubeconfig=str(write_kubeconfig(tmp_path, "http://127.0.0.1:1")), **volume,
+    )  # fmt: skip
+    run = kubernetes_orchestrator.parameters(settings, "CartPole_DQN", [], 2, "run")
+    command = kubernetes_orchestrator.Kubernetes(run).removal_command()
+    assert command == f"kubectl --namespace rl delete job/{NAME}-trainer{also_removed}"
 
 
 # with logs, which a genuine API server asks a kubelet for

@@ -626,8 +626,14 @@ def test_weights_are_carried_over():
     other.set_weights(weights)
     assert_equal(weights, other.get_weights())
     assert [one.predict(state(n)) for n in (0, 0.3, 0.9)] == [other.predict(state(n)) for n in (0, 0.3, 0.9)]
-    with pytest.raises(CoachError, match="the weights of network 'main' have the shapes"):
+    with pytest.raises(CoachError, match="network 'main' needs weights of the shapes"):
         other.set_weights({"main": weights["main"][:-1]})
+
+
+def test_an_agent_without_a_description_of_its_policy_only_acts_with_exploration():
+    agent = agent_of("Wolpertinger", observation_space=PLACE, action_space=Discrete(2), seed=0)
+    with pytest.raises(CoachError, match=r"cannot act without exploration, because its policy_description\(\) returns"):
+        agent.act(state(0), deterministic=True)
 
 
 def test_learn_takes_a_list_of_callbacks(tmp_path):

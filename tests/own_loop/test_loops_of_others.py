@@ -297,7 +297,7 @@ def test_what_cannot_be_given_is_refused_in_one_line():
             lambda: agent.get_action(state, internals=[np.zeros(3)]),
             "internals are not supported: the agent keeps its recurrent state itself",
         ),
-        (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', "),
+        (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns has 'logits': only "),
         (
             lambda: agent.observe(state, action, [1], 1.0, state),
             "internals are not supported: the agent keeps its recurrent state itself",

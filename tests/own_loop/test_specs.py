@@ -397,7 +397,7 @@ def test_classes_and_subclasses_are_real(base, thin, spec, tmp_path):
     states, actions = (spec[name] for name in thin.family.positional[:2])
     rest = {name: one for name, one in spec.items() if name not in (*thin.family.positional[:2], "type")}
     assert type(thin(states, actions, **rest, **SETTINGS)) is thin
-    with pytest.raises(CoachError, match="DQNAgent is of the type dqn"):
+    with pytest.raises(CoachError, match=f"type is 'ppo', and DQNAgent needs the type '{thin.kind}': change"):
         thin.from_spec({**spec, "type": "ppo"}, **SETTINGS)
     with pytest.raises(CoachError, match="received two values"):
         thin(states, actions, **{thin.family.positional[1]: actions}, **SETTINGS)

@@ -252,8 +252,8 @@ class Actor:
     # checkpoints and evaluations
 
     def put_aside(self) -> EpisodeInProgress:
-        """Return the episode with the state of filters, exploration, networks and attributes. ``take_up`` continues the
-        episode.
+        """Return the episode. It contains the state of filters, exploration policy and recurrent networks, and the
+        agent's attributes that belong to the episode. ``take_up`` continues the episode.
         """
         episode = self.episode
         episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []

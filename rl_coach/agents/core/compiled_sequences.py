@@ -17,7 +17,7 @@ class PlayedSequences(NamedTuple):
     :param begins: [T, N] bool, True for the first step of each sequence
     :param is_last: [T, N] bool, True for the last step of each episode, and for the last step of the phase
     :param starts: [N T] int32, the first row of each sequence, padded with N T
-    :param lasts: [N T] int32, for each row the last row of its episode
+    :param lasts: [N T] int32, the index of the last row of each row's episode
     :param count: [] int32, number of sequences
     """
 

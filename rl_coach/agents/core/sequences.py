@@ -51,9 +51,10 @@ def sequence_places(ops: Any, is_last: Any, length: int) -> tuple[Any, Any]:
     a new sequence.
 
     :param ops: NumPy, or array operations with the names of ``keras.ops``
-    :param is_last: [N] bool, the last row of each episode
+    :param is_last: [N] bool, True in the last row of each episode
     :param length: L, the rows of a sequence
-    :return: [N] bool, the first row of each sequence; and [N], for each row the last row of its episode
+    :return: [N] bool, True in the first row of each sequence; and [N] int, the index of the last row of each row's
+        episode
     """
     rows, counted = ops.arange(len(is_last)), ops.where(is_last, 1, 0)
     episodes = ops.cumsum(counted) - counted

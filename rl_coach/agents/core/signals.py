@@ -102,8 +102,9 @@ class Signals:
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
         """Create a signal.
 
-        :param per_episode: True: write the signal's statistics to the rows
-        :param per_step: True: write the signal's last value to the rows of steps
+        :param per_episode: True: write the signal's statistics to each row of the agent's CSV (an episode, an epoch or
+            some updates)
+        :param per_step: True: write the signal's last value to the row of each step
         """
         signal = Signal(name)
         if per_episode:

@@ -109,8 +109,7 @@ class JaxCompiledLoop:
         return loop
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that the next call makes: always ``steps``. For several seeds it may be less; see
-        ``LoopOfSeeds``.
+        """The number of steps that the next call makes: ``steps``. (``LoopOfSeeds`` may agree on fewer steps.)
 
         :param place: number of steps of the run before this call
         """

@@ -23,8 +23,8 @@ class DemonstrationReplayParameters(MemoryParameters):
 
     :ivar max_size: largest number of the agent's own transitions; demonstrations are not counted
     :ivar alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
-        which advances by one with each sample
+    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. The
+        value is a ``Schedule``. It advances by one with each call of ``sample``
     :ivar epsilon: number added to the errors of the agent's own transitions
     :ivar demonstration_epsilon: number added to the errors of demonstrations. With a larger number, demonstrations are
         sampled more often

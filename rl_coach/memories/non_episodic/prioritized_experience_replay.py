@@ -19,8 +19,8 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     """Parameters of prioritized replay.
 
     :ivar alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
-        which advances by one with each sample
+    :ivar beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. The
+        value is a ``Schedule``. It advances by one with each call of ``sample``
     :ivar epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
     """
 
@@ -277,8 +277,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
     :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. A schedule,
-        which advances by one with each sample. None is ``ConstantSchedule(0.4)``
+    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. The
+        value is a ``Schedule``. It advances by one with each call of ``sample``. None is ``ConstantSchedule(0.4)``
     :param epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
     :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
     """
