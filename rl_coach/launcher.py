@@ -415,7 +415,10 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
         print("coach: stopped", file=sys.stderr)
         return STOPPED
     except Terminated as stop:
-        print(f"coach: stopped by {stop.name}", file=sys.stderr)
+        if not (stop_signals.has_reader or stop_signals.stopped_between_steps):
+            return DONE  # no run has ended: the reader of a list, such as ``head``, needed no more lines
+        reason = f"by {stop.name}" if stop_signals.has_reader else "because the reader of the output has ended"
+        print(f"coach: stopped {reason}", file=sys.stderr)
         return stop.code
     except ModuleNotFoundError as error:
         return report_missing_package("coach", error)

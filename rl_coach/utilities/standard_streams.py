@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import signal
 import sys
 from typing import Any
 
@@ -23,7 +22,7 @@ class Output(io.FileIO):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 # no program reads the output any more: the run saves a checkpoint and ends, as after a closed terminal
-                stop_signals.ask(signal.SIGHUP)
+                stop_signals.lose_reader()
             elif error.errno not in _NO_ROOM:
                 raise
             return len(data)

@@ -49,7 +49,10 @@ class StopSignals:
 
     :ivar asked: the number of the received signal; None without a signal
     :ivar stopped_between_steps: the last run was ended after a complete step, so its state is consistent
+    :ivar has_reader: False if the program that reads the output through a pipe has ended
     """
+
+    has_reader = True
 
     def __init__(self) -> None:
         self.stopped_between_steps = False
@@ -121,6 +124,11 @@ class StopSignals:
         # a closed terminal sends SIGHUP several times, so a repeated SIGHUP is not a second request
         elif signal.SIGHUP not in (number, self.asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
             raise _exception_of(number)
+
+    def lose_reader(self) -> None:
+        """Stop as after SIGHUP, because the program that reads the output has ended."""
+        self.has_reader = False
+        self.ask(signal.SIGHUP)
 
     def stop_if_asked(self) -> None:
         """End the program if a signal was received. Coach calls this method after each complete step with its training,

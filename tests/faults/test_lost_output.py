@@ -60,13 +60,15 @@ def test_a_run_whose_output_nobody_reads_any_more_saves_a_checkpoint(tmp_path, w
         assert any("evaluation " in line or "Training" in line for line in run.stdout)
         run.stdout.close()
         assert run.wait(TOO_LONG) == 129
-        assert "Traceback" not in (tmp_path / "errors.txt").read_text()
+        told = (tmp_path / "errors.txt").read_text()
+        assert "coach: stopped because the reader of the output has ended" in told and "Traceback" not in told
     assert list(tmp_path.rglob("*.ckpt"))
 
 
-def test_a_list_that_nobody_reads_to_its_end_is_no_error(tmp_path):
+@pytest.mark.parametrize("command", ["--list", "algorithms"])
+def test_a_list_that_nobody_reads_to_its_end_is_no_error(tmp_path, command):
     reader, writer = os.pipe()
     os.close(reader)
-    listing = coach(tmp_path, "--list", stdout=writer, stderr=subprocess.PIPE)
+    listing = coach(tmp_path, command, stdout=writer, stderr=subprocess.PIPE)
     assert listing.communicate(timeout=TOO_LONG)[1] == "" and listing.returncode == 0
     os.close(writer)
