@@ -8,12 +8,14 @@ import numpy as np
 
 from rl_coach.agents.core.accumulated_reward import add_accumulated_rewards
 from rl_coach.agents.core.recorded_values import require_batch
+from rl_coach.agents.core.requirements import MemoryRequirement
 from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
+from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
 from rl_coach.space_values import cast, one_number, row, truth
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
@@ -131,6 +133,16 @@ def _require_memory(core: Any) -> None:
         )
 
 
+def _require_single_steps(core: Any) -> None:
+    needed = getattr(core, "memory_requirement", MemoryRequirement.NOTHING)
+    has_parts = core.batches.gives_sequences or core.learning.segment_steps is not None
+    if has_parts or needed is not MemoryRequirement.NOTHING or isinstance(core.memory, DemonstrationReplay):
+        raise CoachError(
+            f"agent '{core.name}' learns from several steps of an episode, so {type(core).__name__} cannot use "
+            f"update(batch)"
+        )
+
+
 def _action(core: Any, environment: FedEnvironment, raw: Any) -> ActionInfo:
     return core.output_filter.reverse_filter(ActionInfo(environment.environment_action(raw)))
 
@@ -192,9 +204,10 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     ``next_info`` contain the action masks of the states.
 
     :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
-        the agent's filters need earlier steps
+        the agent or its filters need other steps of the episode
     """
     _require_memory(core)
+    _require_single_steps(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS, "info", "next_info"))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
         raise CoachError(

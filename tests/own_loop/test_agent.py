@@ -611,6 +611,13 @@ def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():
     assert any(np.any(one != other) for one, other in zip(before["main"], agent.get_weights()["main"]))
 
 
+@pytest.mark.parametrize("name", ["IMPALA", "MMC", "DQfD", "DecisionTransformer", "DreamerV3", "NStepQ", "ACER"])
+def test_an_agent_that_needs_other_steps_of_the_episode_refuses_a_batch(name):
+    agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)
+    with pytest.raises(CoachError, match="learns from several steps of an episode, so"):
+        agent.update(recorded_batch())
+
+
 def test_targets_that_wait_for_steps_that_nobody_plays_are_named(capsys):
     agent = bandit(num_steps_between_copying_online_weights_to_target=EnvironmentSteps(3))
     for _ in range(4):
