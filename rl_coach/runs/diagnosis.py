@@ -161,6 +161,8 @@ def _epsilon_still_high(run: Evidence) -> str | None:
     final = run.setting(f"{schedule}.final_value")
     if not epsilon.size or final is None or epsilon[-1] < 0.5 or epsilon[-1] <= final:
         return None
+    if run.setting("exploration.architecture_num_q_heads") is not None:
+        return None  # with several heads, the column has the number of a head or their deviation
     steps = run.setting(f"{schedule}.decay_steps")
     needed = "more" if steps is None else f"{steps:,.0f}"
     return (

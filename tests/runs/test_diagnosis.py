@@ -98,6 +98,7 @@ def test_a_problem_is_one_sentence_with_its_evidence(expected, settings, signals
         (TARGET, {"Update_Target_Network": falling(0.0, 1.0)}),
         (TARGET, {"Training_Iter": 2000.0, "Update_Target_Network": 0.0}),  # an evaluation of a trained agent
         (SLOW_EPSILON, {"Epsilon": 0.3}),
+        (SLOW_EPSILON | {"agent.exploration.architecture_num_q_heads": 10}, {"Epsilon": 7.0}),  # the number of a head
         (ONE_EPISODE, {"Evaluation_Reward": np.linspace(0.0, 200.0, ROWS)}),
         (SLOW_EPSILON, {"Epsilon": np.nan, "Evaluation_Reward": np.nan}),
     ],
