@@ -77,6 +77,7 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
         rng=np.random.default_rng(1), parallel=Copies() if settings.get("copies") else None, is_played_elsewhere=False,
         episode=SimpleNamespace(buffer=SimpleNamespace(is_complete=not settings.get("in_episode", False))),
         cut_episode=lambda: updates.order.append("cut"),
+        experience=SimpleNamespace(require_parts_of_episodes=lambda: None),
     )  # fmt: skip
     made: Any = EpochLearning(
         agent,
