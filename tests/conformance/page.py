@@ -43,8 +43,9 @@ steps |
 | extra: export and act | the policy is exported, and the exported policy acts |
 | extra: two seeds | two runs with different seeds end with different weights |
 
-`make conformance` tests every pair of values in {cells} short runs. Either Coach refuses the run, or the agent learns
-from exactly the data that the environment has logged. Other tests cover the agents {alone}.
+`make conformance` (JAX and TensorFlow), `make torch` and `make mxnet` together test every pair of values in {cells}
+short runs. Either Coach refuses the run, or the agent learns from exactly the data that the environment has logged.
+Other tests cover the agents {alone}.
 
 Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
 comma. The message is an example, with the names of the first agent and the first values of the row.
