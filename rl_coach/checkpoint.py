@@ -387,7 +387,10 @@ def _find_best(place: pathlib.Path) -> str:
         name = best_checkpoint(directory)
         if name is not None:
             return str(directory / name)
-    raise CoachError(f"there is no best checkpoint in '{place}': no checkpoint was saved after an evaluation")
+    raise CoachError(
+        f"there is no best checkpoint in '{place}': no checkpoint was saved after the best evaluation; leave out "
+        f"/{BEST} for the newest checkpoint, or train with -s SECONDS, which also saves after each new best evaluation"
+    )
 
 
 def mark_best(directory: Path, name: str) -> None:

@@ -806,7 +806,7 @@ def get_dataset_parser() -> Parser:
     record.add_argument("-o", "--output", metavar="TO", required=True, help="the new data set")
     who = (
         f"{RANDOM}: random actions (default without a checkpoint); {EXPLORING}: the agent with exploration, as in "
-        f"training; {DEPLOYED}: the agent without exploration (default with -crd or --resume)"
+        f"training; {DEPLOYED}: the agent as in evaluations (default with -crd or --resume)"
     )
     record.add_argument("--policy", choices=POLICIES, metavar="POLICY", help=who)
     return parser

@@ -51,7 +51,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
       episodes that are not ``truncated`` count as terminated.
     - ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
     - ``is_raw`` is 0 if the values are the output of an agent's filters.
-    - ``transition_number`` must increase within an episode.
+    - ``transition_number`` must increase within an episode; without columns of the next state, by 1 in each row.
 
     Other columns are not read; a warning lists their names.
 

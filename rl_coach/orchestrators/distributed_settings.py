@@ -474,8 +474,9 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     trainer, worker = (PodSettings(**_joined(shared, values.get(name, {}))) for name in ("trainer", "worker"))
     of_redis = _joined({name: shared[name] for name in _OF_NODES if name in shared}, values.get("redis", {}))
     redis = PodSettings(**{"image": REDIS_IMAGE, **of_redis})
-    if given.get("image") or trainer.image:
-        # Files of Coach 1.0.1 name an image and no orchestrator, because Kubernetes was the only one.
+    if given.get("image") or trainer.image or worker.image:
+        # Files of Coach 1.0.1 name an image and no orchestrator, because Kubernetes was the only one. Without this rule
+        # an image would have no effect.
         given.setdefault("orchestrator", "kubernetes")
     return DistributedSettings(**given, redis_password=password, trainer=trainer, worker=worker, redis=redis)
 

@@ -39,7 +39,7 @@ _CONTINUOUS = (
     "CQL", "DDPG", "DrQv2", "IQL", "NAF", "SAC", "TD3", "TD3+BC", "TD3Exploration", "TD3GoalBased",
     "TD3IntrinsicReward", "Random", "AWAC", "CIL", "FastTD3",
 )  # fmt: skip
-_FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL", "DecisionTransformer")
+FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL", "DecisionTransformer")
 _OBSERVATIONS = {"DrQv2": "image, channels last", "TD3GoalBased": "Dict", "CIL": "Dict"}
 _REFUSED = pathlib.Path(__file__).with_name("refused.json")
 _CELLS = pathlib.Path(__file__).with_name("cells.json")
@@ -72,7 +72,7 @@ def usual(agent: str) -> Cell:
         agent,
         memory="EpisodicExperienceReplay" if agent == "BCQ" else "own",
         actions="Box" if agent in _CONTINUOUS else "Discrete",
-        way="recorded data" if agent in _FROM_DATA else "one environment",
+        way="recorded data" if agent in FROM_DATA else "one environment",
         observations=_OBSERVATIONS.get(agent, "vector"),
     )
 

@@ -6,7 +6,7 @@ import pathlib
 import re
 from typing import Any
 
-from tests.conformance.axes import ALONE, AXES, Refusal, cells_of, known_refusals
+from tests.conformance.axes import ALONE, AXES, FROM_DATA, Refusal, cells_of, known_refusals
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "what_goes_together.md"
 _NAME = re.compile(r"\b\w+(?:Agent|Buffer|Head|Memory|Replay|Space)\b|^[\w+-]+(?= is for )")
@@ -36,16 +36,22 @@ The first table lists the features. An axis is a kind of feature, and a value is
 | way: -n 2, -dc -n 2 | two [workers](distributed.md), with these flags |
 | way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
 | way: two players | [two agents in one environment](several_agents.md) |
-| way: recorded data | [learning from data](batch_rl.md) |
+| way: recorded data | with a callback, or if the agent needs it, a `BatchRLGraphManager` \
+[learns from data](batch_rl.md). Otherwise, an agent in [your own loop](own_loop.md#recorded-data) imports recorded \
+steps |
 | extra: kill and resume | the run is killed and resumed |
 | extra: export and act | the policy is exported, and the exported policy acts |
 | extra: two seeds | two runs with different seeds end with different weights |
 
-`make conformance` tests every pair of values in {cells} short runs. Either Coach refuses the run, or the agent learns
-from exactly the data that the environment has logged. Other tests cover the agents {alone}.
+`make conformance` (JAX and TensorFlow), `make torch` and `make mxnet` together test every pair of values in {cells}
+short runs. Either Coach refuses the run, or the agent learns from exactly the data that the environment has logged.
+Other tests cover the agents {alone}.
 
 Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
 comma. The message is an example, with the names of the first agent and the first values of the row.
+
+Each row was tested with the usual values of the agent on all other axes. The usual way is `one environment`, or
+`recorded data` for {from_data}.
 """
 
 
@@ -59,7 +65,7 @@ def text() -> str:
     refusals = known_refusals()
     axes = "\n".join(f"| {axis} | {_listed(values)} |" for axis, values in AXES.items())
     cells = sum(len(cells_of(framework)) for framework in AXES["framework"])
-    parts = [_BEGINNING.format(cells=cells, axes=axes, alone=" and ".join((", ".join(ALONE[:-1]), ALONE[-1])))]
+    parts = [_BEGINNING.format(cells=cells, axes=axes, alone=_joined_names(ALONE), from_data=_joined_names(FROM_DATA))]
     for title, heads, chosen in (
         ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
@@ -70,6 +76,10 @@ def text() -> str:
 
 
 _Row = tuple[dict[str, tuple[str, ...]], str]
+
+
+def _joined_names(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def rows(refusals: list[Refusal]) -> list[str]:

@@ -121,6 +121,7 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[coach]\ndata_store = s3", "[coach] data_store = s3: s3_bucket_name is missing"),
         ("[coach]\ndata_store = nfs", "[coach] data_store = nfs: nfs_path, a directory that all"),
         ("[coach]\norchestrator = kubernetes", "[trainer] image is missing: orchestrator = kubernetes needs"),
+        ("[worker]\nimage = a", "[trainer] image is missing: orchestrator = kubernetes needs"),
         ("[coach]\nimage = a\ndata_store = nfs", "[coach] data_store = nfs: allowed: exactly one of nfs_cl"),
         ("[coach]\ns3_creds_file = /nowhere", "[coach] s3_creds_file = /nowhere: allowed: a file that can be read (No"),
         ("[coach]\nredis_url = redis://:hush@a:b", "[coach] redis_url = redis://...@a:b: allowed: redis://host:port"),

@@ -160,7 +160,7 @@ def test_damaged_files(dqn, tmp_path, name, damage):
 def test_an_empty_directory_and_none(dqn, tmp_path):
     assert_refused(dqn[0], tmp_path, f"no checkpoint in '{tmp_path}'")
     assert_refused(dqn[0], tmp_path / "nowhere", "there is no such file or directory")
-    assert_refused(dqn[0], tmp_path / "best", "there is no best checkpoint")
+    assert_refused(dqn[0], tmp_path / "best", "no checkpoint was saved after the best evaluation; leave out /best")
 
 
 def test_one_from_a_newer_version(dqn, tmp_path):
