@@ -27,10 +27,11 @@ class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
     :ivar rnd_batch_size: number of transitions in an update of the predictor
     :ivar rnd_optimization_epochs: number of the predictor's passes over these transitions
     :ivar td3_training_ratio: number of updates for each step played
-    :ivar identity_goal_sample_rate: share of a batch's transitions with a goal that is already reached
+    :ivar identity_goal_sample_rate: share of a batch's transitions with a goal that is already reached; only for
+        ``TD3GoalBasedAgentParameters``
     :ivar env_obs_key: name of the observation whose novelty is measured
-    :ivar agent_obs_key: name of the observation that actor and critic see. With goals, it contains ``env_obs_key`` and
-        the goal
+    :ivar agent_obs_key: name of an observation that actor and critic see. The agent writes ``env_obs_key`` and the goal
+        into it; only for ``TD3GoalBasedAgentParameters``
     :ivar replay_buffer_save_steps: number of steps between two saves of the memory
     :ivar replay_buffer_save_path: directory for the saved memory; None does not save
     """

@@ -8,6 +8,7 @@ from typing import Any, Sequence
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line.names_elsewhere import hint
 from rl_coach.runs.record import settings_in
+from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
 
 SECONDS_BETWEEN_CHECKPOINTS = 300
@@ -26,6 +27,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     """
     parser = command_line.parser_of("sweep")
     args = parser.parse_args(arguments)
+    if args.resume:
+        raise CoachError(f"--resume: continue a sweep with: {shell_command('coach', '--resume', args.resume)}")
     if not args.preset:
         hints = (hint(path) for path, _ in settings_in(args.settings or ""))
         parser.error(f"no preset given; select a preset with -p, coach --list shows all presets{''.join(hints)}")

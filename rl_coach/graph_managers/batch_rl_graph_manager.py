@@ -155,6 +155,11 @@ class BatchRLGraphManager(BasicRLGraphManager):
             raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
         if generating.output_filter is not None or own.output_filter is not None:
             raise CoachError("experience_generating_agent_params: output_filter must be None for both agents")
+        if getattr(self.env_params, "num_environments", 1) > 1:
+            raise CoachError(
+                "an agent that generates experience acts in one copy of the environment: set "
+                "env_params.num_environments to 1"
+            )
 
     def _create_agent(self, task: TaskParameters) -> AgentInterface:
         self.agent_params = copy.deepcopy(self.agent_params)

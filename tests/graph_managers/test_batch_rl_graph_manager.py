@@ -323,6 +323,14 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
         **generator,
     )
     refused("needs env_params and experience_generating_schedule_params", experience_generating_agent_params=learner())
+    copies = SmallEnvironmentParameters(Bandit)
+    copies.num_environments = 2
+    refused(
+        "set env_params.num_environments to 1",
+        experience_generating_agent_params=learner(),
+        env_params=copies,
+        **generator,
+    )
     with pytest.raises(CoachError, match=r"trains in epochs: ask for TrainingSteps\(n\), not EnvironmentSteps\(5\)"):
         batch_graph(tmp_path).train_and_act(EnvironmentSteps(5))
     manager = BatchRLGraphManager(learner(), None, schedule(EnvironmentSteps(3)))

@@ -80,6 +80,7 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
     ("given", "said"),
     [
         (["discount=0.9"], "no preset given"),
+        (["--resume", "group"], "continue a sweep with: "),
         (["-p", "CartPole_DQN"], "no settings given"),
         (["-p", "CartPole_DQN", "settings.txt"], "'settings.txt' is neither settings (path=value,value) nor a file"),
         (["-p", "CartPole_DQN", "empty.txt"], "'empty.txt' has no settings"),
