@@ -93,7 +93,7 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
     if is_newer:
         raise CoachError(
             f"'{file}' has policy format {on_one_line(str(version))}, "
-            f"this version reads up to {FORMAT_VERSION}; update rl_coach"
+            f"this version reads up to {FORMAT_VERSION}; update Coach"
         )
     if digest != _digest_of(body):
         raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 differs from the recorded one")
