@@ -671,7 +671,8 @@ _USAGES = {
     "port": _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
         _flag("script", "the script, which trains one model", metavar="SCRIPT.py"),
         _flag("--library", "write a script with make_agent instead of a preset", action="store_true"),
-        _flag("-o --output", "the new file (default: ./SCRIPT_preset.py)", metavar="FILE"),
+        _flag("-o --output", "the new file (default: ./SCRIPT_preset.py; with --library ./SCRIPT_coach.py)",
+              metavar="FILE"),
     ]),
     "pack": _Usage("Write a run into one zip: preset, settings, seed, versions, signals and policy.", PACK_EXAMPLES, [
         _flag("directory", "the directory of a run", metavar="DIR", type=_directory),
