@@ -78,7 +78,7 @@ def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[s
     try:
         return {"size": int(content["files"][name]["size"]), "sha256": content["files"][name]["sha256"]}
     except (KeyError, OverflowError, TypeError, ValueError):
-        raise CoachError(f"the policy's file '{place / POLICY_FILE}' does not list {name}") from None
+        raise CoachError(f"the policy's file '{place / POLICY_FILE}' is damaged: it does not list {name}") from None
 
 
 def _parsed(file: pathlib.Path) -> dict[str, Any]:
