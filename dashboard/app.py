@@ -59,7 +59,13 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
         "-f", "--experiment_files", metavar="CSV", nargs="+", default=[], help="show only these signal CSVs"
     )
     parser.add_argument("--tab", choices=TABS, default="", metavar="TAB", help=f"open on {', '.join(TABS)}")
-    parser.add_argument("-p", "--port", type=int, default=None, help=f"(default: {DEFAULT_PORT}, or the next free one)")
+    parser.add_argument(
+        "-p",
+        "--port",
+        type=int,
+        default=None,
+        help=f"the port (default: {DEFAULT_PORT}); if it is in use, the next free port",
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
     )

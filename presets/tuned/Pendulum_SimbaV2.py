@@ -1,5 +1,6 @@
 """Soft actor-critic with SimbaV2's networks swings up a pendulum. Weights and features are on spheres, critics predict
-distributions of returns, and rewards are scaled. The networks are a quarter as wide as in the paper, with one block."""
+distributions of returns, and rewards are scaled. The policy is half as wide as in the paper, the critics are a quarter
+as wide, and each network has one block."""
 
 import math
 from typing import Any

@@ -42,8 +42,8 @@ class StopOnPlateau(Callback):
     """Stops the run when the reward of evaluations no longer improves.
 
     :param evaluations: the run stops after this number of consecutive evaluations without improvement
-    :param improvement: an evaluation is an improvement if its reward is larger than the best earlier reward plus
-        ``improvement``
+    :param improvement: an evaluation is an improvement if its reward is larger than the reward of the last improvement
+        plus ``improvement``; the first evaluation always is one
     """
 
     def __init__(self, evaluations: int = 10, improvement: float = 0.0):
@@ -59,7 +59,7 @@ class StopOnPlateau(Callback):
             return
         self._without += 1
         if self._without >= self.evaluations:
-            run.stop(f"{self._without} evaluations in a row were not better than {self._best:,.6g}")
+            run.stop(f"{self._without} evaluations in a row were not better than {self._best + self.improvement:,.6g}")
 
     def get_state(self) -> dict[str, Any]:
         return {"best": self._best, "without": self._without}

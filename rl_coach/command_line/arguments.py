@@ -459,7 +459,9 @@ _FLAGS = {
     ],
     "several workers": [
         _flag(
-            "-n --num_workers", "number of workers: they train; with -dc, they only play (default: 1)",
+            "-n --num_workers",
+            "number of workers (default: 1). Workers of actor-critic and similar agents train and share weights; "
+            "workers of other agents, and all workers with -dc, only play for one trainer",
             type=_from(1), default=1, metavar="N",
         ),
         _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
@@ -663,12 +665,14 @@ _USAGES = {
     ]),
     "init": _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
         _flag("file", "the file of the environment", metavar="FILE.py", nargs="?"),
-        _flag("--preset", "write a preset for this algorithm ('coach algorithms' lists all)", metavar="ALGORITHM"),
+        _flag("--preset", "write a preset for this algorithm (coach --list shows the algorithms of presets)",
+              metavar="ALGORITHM"),
     ]),
     "port": _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
         _flag("script", "the script, which trains one model", metavar="SCRIPT.py"),
         _flag("--library", "write a script with make_agent instead of a preset", action="store_true"),
-        _flag("-o --output", "the new file (default: ./SCRIPT_preset.py)", metavar="FILE"),
+        _flag("-o --output", "the new file (default: ./SCRIPT_preset.py; with --library ./SCRIPT_coach.py)",
+              metavar="FILE"),
     ]),
     "pack": _Usage("Write a run into one zip: preset, settings, seed, versions, signals and policy.", PACK_EXAMPLES, [
         _flag("directory", "the directory of a run", metavar="DIR", type=_directory),

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Callable, Iterable, Iterator, Mapping, Union, cast
 
 from rl_coach.base_parameters import Parameters
-from rl_coach.command_line.names_elsewhere import hint
+from rl_coach.command_line.names_elsewhere import hint, hint_on_the_command_line
 from rl_coach.command_line.preset_catalogue import is_graph_manager
 from rl_coach.core_types import StepMethod
 from rl_coach.filters.filter import Filter
@@ -125,7 +125,7 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
     def targets() -> Iterator[tuple[_Target, Assignment]]:
         for name, value in settings.items():
-            found = places(graph_manager, name)
+            found = places(graph_manager, name, hint)
             if len(found) > 1:
                 said.append(f"'{name}' is set in {' and '.join(found)}")
             for place in found:
@@ -153,11 +153,12 @@ def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
         raise
 
 
-def places(graph_manager: Any, name: str) -> list[str]:
+def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_on_the_command_line) -> list[str]:
     """The paths of a setting.
 
     :param graph_manager: the graph manager
     :param name: a path, a path below ``agent_params``, or the end of one or more paths
+    :param hint_for: a function that returns Coach's name for a setting of another library, as the end of a message
     :raises CoachError: if there is no such path, or the paths differ in more than the name of a network or an input
     """
     for root in ("", "agent_params."):
@@ -170,7 +171,7 @@ def places(graph_manager: Any, name: str) -> list[str]:
     found = [path for path in _all_paths(graph_manager) if path.endswith(f".{name}")]
     if not found:
         known = {path.rpartition(".")[2] for path in _all_paths(graph_manager)}
-        suggestion = hint(name) or did_you_mean(name, known)
+        suggestion = hint_for(name) or did_you_mean(name, known)
         raise CoachError(f"there is no setting '{name}'{suggestion}") if "." not in name else refused
     if len({_INDEX.sub("", path) for path in found}) > 1:
         raise CoachError(f"there are several settings '{name}': write one of {', '.join(found)}")
@@ -486,7 +487,10 @@ class _Target:
         if isinstance(self.holder, Schedule) and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
-            raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
+            # a text of -cp cannot make most objects
+            is_fixed = _is_object(current := self.get()) and type(current).__name__ not in CONSTRUCTORS
+            instead = f"; to change the present object, set '{assignment}.NAME'" if is_fixed else ""
+            raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}{instead}")
 
     def _is_declared(self, value: Any) -> bool:
         """True if the constraints of the parameter class allow the value, although the current value has another kind:
@@ -583,11 +587,17 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
     step = target.last
     where = f"'{walked}' has" if walked else "there is"
     what = f"item {step.key!r}" if step.is_item else f"parameter '{step.key}'"
-    suggestion = hint(str(step.key)) or did_you_mean(str(step.key), target.names())
+
+    def paths_of(name: str) -> list[str]:
+        if name in target.names():
+            return [name]
+        return [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == name]
+
+    suggestion = hint_on_the_command_line(str(step.key), paths_of) or did_you_mean(str(step.key), target.names())
     if not step.is_item and isinstance(target.holder, dict) and step.key in target.holder:
         suggestion = f"; did you mean {f'{walked}[{step.key!r}]'!r}?"
     if not suggestion:
-        same_name = [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == step.key]
+        same_name = paths_of(str(step.key))
         suggestion = f"; did you mean {' or '.join(map(repr, same_name[:3]))}?" if same_name else ""
     if not suggestion and target.names():
         suggestion = f"; choose from {', '.join(sorted(target.names()))}"

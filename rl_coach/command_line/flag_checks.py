@@ -36,7 +36,7 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
         yield "--distributed_coach_run_type: --memory_backend_params is missing, which contains the address of Redis"
     for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
         if getattr(args, name) and not distributes:
-            yield f"--{name}: only with -dc"
+            yield f"--{name}: only with -dc, which starts a distributed run"
     if distributes and args.evaluation_worker:
         yield "-ew has no effect with -dc, because the trainer evaluates: leave out -ew"
     if args.budget and (distributes or wants_workers(args)):
@@ -105,13 +105,15 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
     flag = f"-n {args.num_workers}" if args.num_workers > 1 else "-ew"
     if multiprocessing.parent_process() is not None:
         yield f"{flag}: a script that starts workers must do so under if __name__ == '__main__':"
-    if not trains_asynchronously(graph_manager):
+    if not trains_asynchronously(graph_manager) and args.evaluation_worker:
+        yield "-ew: workers that share weights need actor-critic or a similar agent; for other agents, leave out -ew"
+    elif not trains_asynchronously(graph_manager):
         yield (
             f"{flag}: workers that share weights need actor-critic or a similar agent; for other agents, "
             f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
-        yield "-ew: evaluation_steps is 0, so there is nothing to evaluate: set it"
+        yield "-ew: evaluation_steps is 0, so there is nothing to evaluate: set evaluation_steps, or leave out -ew"
 
 
 def is_policy(directory: str) -> bool:

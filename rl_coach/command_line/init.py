@@ -66,10 +66,21 @@ def _preset_for(algorithm: str) -> str:
     for summary in preset_catalogue.summaries(names):
         for one in summary.algorithm.split(", "):
             known.setdefault(one, summary.name)
-    found = next((name for one, name in known.items() if one.lower() == algorithm.lower()), None)
+    by_lower = {one.lower(): name for one, name in known.items()}
+    found = next((by_lower[one.lower()] for one in _names_of(algorithm) if one.lower() in by_lower), None)
     if found is None:
-        raise CoachError(f"no preset has the algorithm '{algorithm}'{did_you_mean(algorithm, known)}")
+        suggestion = did_you_mean(algorithm, known)
+        raise CoachError(f"no preset has the algorithm '{algorithm}'{suggestion} (coach --list shows all)")
     return found
+
+
+def _names_of(algorithm: str) -> Sequence[str]:
+    """The given name of an algorithm, and its other names in ``coach algorithms``."""
+    from rl_coach.agents.algorithms import known_algorithms
+
+    groups = (one.names for one in known_algorithms())
+    others = next((names for names in groups if algorithm.lower() in map(str.lower, names)), ())
+    return algorithm, *others
 
 
 def write_new(files: dict[pathlib.Path, str]) -> None:

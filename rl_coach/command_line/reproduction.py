@@ -337,7 +337,7 @@ def _changes(run: Any, here: Mapping[str, Any]) -> Iterator[str]:
     if here.get("gpu"):
         yield "a GPU adds numbers in any order"
     if any("--seeds_program" in word for word in run.command):
-        yield "its seeds were computed in one program"
+        yield "the run and other seeds were computed in one program"
 
 
 def _table(file: pathlib.Path) -> list[dict[str, str]]:

@@ -156,7 +156,7 @@ def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     found = distributions(dimensions)
     for name, one in found.items():
         if isinstance(one, Range):
-            raise CoachError(f"{what}: '{name}' has a range: use --random N, which draws N settings")
+            raise CoachError(f"{what}: '{name}' has a range: use --random N, which draws N combinations")
     values = [one.values for one in found.values() if isinstance(one, Choice)]
     return [dict(zip(found, combination)) for combination in itertools.product(*values)]
 

@@ -6,7 +6,7 @@ import os
 from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line.names_elsewhere import hint
+from rl_coach.command_line.names_elsewhere import hint_on_the_command_line
 from rl_coach.runs.record import settings_in
 from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
@@ -30,7 +30,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if args.resume:
         raise CoachError(f"--resume: continue a sweep with: {shell_command('coach', '--resume', args.resume)}")
     if not args.preset:
-        hints = (hint(path) for path, _ in settings_in(args.settings or ""))
+        hints = (hint_on_the_command_line(path) for path, _ in settings_in(args.settings or ""))
         parser.error(f"no preset given; select a preset with -p, coach --list shows all presets{''.join(hints)}")
     if not args.settings:
         parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')

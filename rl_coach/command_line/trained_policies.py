@@ -97,7 +97,7 @@ def index() -> dict[str, dict[str, Any]]:
         raise
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         pass
-    raise CoachError(f"'{file}' is damaged: install rl_coach again")
+    raise CoachError(f"'{file}' is damaged: install Coach again")
 
 
 def _lines(known: dict[str, dict[str, Any]]) -> list[str]:
@@ -145,7 +145,7 @@ def _folder_of(name: str, entry: dict[str, Any]) -> pathlib.Path:
     except OSError as error:
         raise CoachError(f"the policy of {name} in '{folder}' cannot be read: {error.strerror}") from None
     if digest != entry["sha256"]:
-        again = "delete the folder and try again" if "repository" in entry else "install rl_coach again"
+        again = "delete the folder and try again" if "repository" in entry else "install Coach again"
         raise CoachError(f"the policy of {name} in '{folder}' was changed: {again}")
     return folder
 

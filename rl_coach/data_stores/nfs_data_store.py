@@ -59,7 +59,7 @@ class NFSDataStore(CheckpointDataStore):
     params: NFSDataStoreParameters
 
     def deploy(self) -> bool:
-        """Create the directory. On Kubernetes, create the volume.
+        """Create the directory. On Kubernetes with a ``server``, create the volume instead.
 
         :raises CoachError: if the directory cannot be created, or Kubernetes refuses the request
         """

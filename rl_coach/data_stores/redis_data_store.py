@@ -92,6 +92,7 @@ class RedisDataStore(DataStore):
 
         :param require_new_policy: ignored, because Redis stores only the newest policy
         :param timeout: seconds to wait for a policy; 0 for no limit
+        :raises CoachError: if no policy was stored within this time
         """
         # No limit is 0 in Coach 1.0.1, and a negative number in the base class.
         super().load_policy(graph_manager, timeout or -1)

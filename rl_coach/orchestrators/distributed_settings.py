@@ -450,7 +450,8 @@ def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) ->
     for key, text in texts.items():
         kind = _KEYS[section].get(key)
         if kind is None:
-            wrong.append(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
+            hidden = "***" if "password" in key or "secret" in key else text
+            wrong.append(f"[{section}] {key} = {hidden}: no such key{did_you_mean(key, _KEYS[section])}")
             continue
         try:
             values[key] = kind.parse(text)

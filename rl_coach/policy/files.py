@@ -78,7 +78,7 @@ def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[s
     try:
         return {"size": int(content["files"][name]["size"]), "sha256": content["files"][name]["sha256"]}
     except (KeyError, OverflowError, TypeError, ValueError):
-        raise CoachError(f"the policy's file '{place / POLICY_FILE}' does not list {name}") from None
+        raise CoachError(f"the policy's file '{place / POLICY_FILE}' is damaged: it does not list {name}") from None
 
 
 def _parsed(file: pathlib.Path) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
     if is_newer:
         raise CoachError(
             f"'{file}' has policy format {on_one_line(str(version))}, "
-            f"this version reads up to {FORMAT_VERSION}; update rl_coach"
+            f"this version reads up to {FORMAT_VERSION}; update Coach"
         )
     if digest != _digest_of(body):
         raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 differs from the recorded one")

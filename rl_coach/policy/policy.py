@@ -421,4 +421,7 @@ def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent:
         return folders[agent]
     names = ", ".join(f"'{name}'" for name in sorted(folders))
     asked = f"no agent '{agent}'{did_you_mean(agent, folders)}" if agent else "several agents"
-    raise CoachError(f"the checkpoint '{checkpoint}' has {asked}: choose the agent from {names}")
+    raise CoachError(
+        f"the checkpoint '{checkpoint}' has {asked}: choose the agent from {names}, with agent= in Python or with "
+        "coach export --agent"
+    )

@@ -110,7 +110,7 @@ def _in_own_order(network: Any, name: str, made: list[np.ndarray], path: str | P
     if [array.shape for array in made] != there:
         raise CoachError(
             f"'{path}' has layers {_shapes([array.shape for array in made])}, but network '{name}' of the preset has "
-            f"{_shapes(there)}: choose a preset, or layers, of the same shape"
+            f"{_shapes(there)}: choose another preset, or set the same layers with -cp"
         )
     return [made[place] for place in order]
 

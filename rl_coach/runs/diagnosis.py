@@ -95,7 +95,7 @@ def _collapsed_advantage(run: Evidence) -> str | None:
         return None
     return (
         f"NAF's advantage collapsed: its factor L fell from {factor.max():.3g} to {_late(factor):.3g}, so the chosen "
-        "action gets no gradient; limit L with the head's bounds, or lower the learning rate"
+        "action gets no gradient; limit L with diagonal_bounds of the head's parameters, or lower the learning rate"
     )
 
 
@@ -105,8 +105,9 @@ def _exploding_values(run: Evidence) -> str | None:
         values = np.abs(run.mean(signal))
         if values.size and scale > 0 and _late(values) > 3 * scale:
             return (
-                f"{signal} explodes: its mean is {_late(values):.3g} at the end, and no return can be above "
-                f"{scale:.3g}; lower the learning rate, update the target network less often, or clip gradients"
+                f"{signal} explodes: the size of its mean is {_late(values):.3g} at the end, and with the rewards of "
+                f"the run no return can be larger than {scale:.3g}; lower the learning rate, update the target network "
+                "less often, or clip gradients"
             )
     return None
 
@@ -138,11 +139,15 @@ def _large_policy_steps(run: Evidence) -> str | None:
 def _collapsed_entropy(run: Evidence) -> str | None:
     entropy, deviation = run.mean("Entropy"), run.mean("Policy Standard Deviation")
     name, spread = ("standard deviation", deviation) if deviation.size else ("entropy", entropy)
+    # the entropy of a density is negative for small deviations, so its size is no evidence
+    if spread.size and spread.min() < 0:
+        return None
     if spread.size < 2 or spread[0] <= 0 or _late(spread) > 0.01 * spread[0] or _is_at_best(run):
         return None
+    has_bonus = run.setting("algorithm.beta_entropy") is not None
     return (
         f"the policy's {name} fell from {spread[0]:.3g} to {_late(spread):.3g} before its rewards were good: it no "
-        "longer explores; lower the learning rate, or raise beta_entropy"
+        "longer explores; lower the learning rate" + (", or raise beta_entropy" if has_bonus else "")
     )
 
 
@@ -175,10 +180,10 @@ def _no_reward(run: Evidence) -> str | None:
     rewards = run.column(TRAINING_REWARD, after_heatup=False)
     if rewards.size < FEWEST_EPISODES or np.ptp(rewards) > 0:
         return None
-    seen = "saw no reward" if rewards[0] == 0 else f"saw no reward but {rewards[0]:g}"
+    seen = "saw no reward" if rewards[0] == 0 else f"got the same total reward, {rewards[0]:g},"
     return (
-        f"the agent {seen} in {rewards.size:,} episodes, so it has nothing to learn from: explore more, or shape the "
-        "reward"
+        f"the agent {seen} in all {rewards.size:,} episodes, so it has nothing to learn from: explore more, or shape "
+        "the reward"
     )
 
 
@@ -188,7 +193,10 @@ def _target_never_updated(run: Evidence) -> str | None:
     period = run.setting("algorithm.num_steps_between_copying_online_weights_to_target")
     if not has_target or period is None or not moved.size or moved.sum() > 0 or updates.max() < 1000:
         return None
-    return f"the target network was not updated in {int(updates.max()):,} updates: its period is {period}"
+    return (
+        f"the target network was not updated in {int(updates.max()):,} updates: lower "
+        f"num_steps_between_copying_online_weights_to_target, which is {period}"
+    )
 
 
 def _few_episodes_in_evaluations(run: Evidence) -> str | None:
@@ -200,7 +208,9 @@ def _few_episodes_in_evaluations(run: Evidence) -> str | None:
     if jump <= 0.25 * float(np.max(np.abs(rewards))):
         return None
     shown = ", ".join(f"{reward:.4g}" for reward in rewards)
-    return f"an evaluation is one episode, which depends on luck ({shown}): set evaluation_steps to 10 episodes"
+    return (
+        f"an evaluation is one episode, which depends on luck ({shown}): set evaluation_steps=EnvironmentEpisodes(10)"
+    )
 
 
 CHECKS: tuple[Callable[[Evidence], str | None], ...] = (

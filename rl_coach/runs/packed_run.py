@@ -129,7 +129,7 @@ def _run_in(archive: zipfile.ZipFile) -> PackedRun:
     try:
         content = json.loads(archive.read(RUN_FILE))
         if content.pop("format_version") > FORMAT_VERSION:
-            raise ValueError("a newer version of rl_coach has written it: update rl_coach")
+            raise ValueError("a newer version of Coach has written it: update Coach")
         run = PackedRun(**content)
     except (AttributeError, KeyError, RecursionError, TypeError):
         raise ValueError(f"its {RUN_FILE} is damaged") from None

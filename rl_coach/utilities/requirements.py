@@ -85,7 +85,7 @@ def number(
 
 def limit(low: float = 0) -> Constraint:
     """A number that limits other numbers; infinity is no limit."""
-    return Constraint(f"a number from {low:g}", lambda value: _is_real(value) and low <= value)
+    return Constraint(f"a number{_range_text(low, math.inf)}", lambda value: _is_real(value) and low <= value)
 
 
 def whole(low: int, high: float = math.inf) -> Constraint:
@@ -175,7 +175,7 @@ def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
         is_pair = isinstance(value, (tuple, list)) and len(value) == 2
         return is_pair and first.holds(value[0]) and second.holds(value[1])
 
-    return Constraint(f"a pair such as {example}", holds)
+    return Constraint(f"a pair such as {example}, of {first.allowed} and {second.allowed}", holds)
 
 
 def bounds(example: str, above: float = -math.inf) -> Constraint:
@@ -185,7 +185,8 @@ def bounds(example: str, above: float = -math.inf) -> Constraint:
     :param above: both numbers must be above this number
     """
     of_numbers = pair(number(above=above), number(above=above), example)
-    allowed = f"{of_numbers.allowed}, the lower number first,"
+    limits = _range_text(-math.inf, math.inf, above)
+    allowed = f"a pair such as {example}, of two numbers{limits}, the lower number first,"
     return Constraint(allowed, lambda value: of_numbers.holds(value) and value[0] < value[1])
 
 

@@ -57,7 +57,7 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     except CoachError:
         raise
     except ValueError:
-        raise CoachError(f"'{path}' is damaged: it is not text") from None
+        raise CoachError(f"'{path}' is damaged: it is not a text in UTF-8") from None
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:

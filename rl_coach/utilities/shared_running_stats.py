@@ -283,7 +283,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         if self.failure is not None:
             raise CoachError(f"the {self.name} are no longer shared: {reason_of(self.failure)}") from self.failure
         if problem := self._problem_of(sample):
-            raise ValueError(problem)
+            raise ValueError(f"a sample for the {self.name} is wrong: {problem}")
         try:
             self._publisher.client.publish(self.shared_running_stats.channel, _as_bytes(sample))
         except self._publisher.errors as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import string
 from types import SimpleNamespace
 
@@ -20,9 +22,13 @@ from rl_coach.base_parameters import (
     VisualizationParameters,
 )
 from rl_coach.coach import BAD_INPUT, main
+from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line.arguments import get_argument_parser
 from rl_coach.command_line.custom_parameters import CONSTRUCTORS, ENUMS, apply_custom_parameters, parse
+from rl_coach.command_line.names_elsewhere import NAMES_HERE, ON_THE_COMMAND_LINE
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule
+from rl_coach.utilities.dynamic_import import short_dynamic_import
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 
@@ -403,3 +409,26 @@ def test_mistakes_are_one_line_of_the_command(capsys, tmp_path, text, part):
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("coach: ") and part in line
     assert list(tmp_path.iterdir()) == []
+
+
+def is_accepted(setting):
+    """True if a setting changes one of these presets without an error."""
+    for preset in ("CartPole_DQN", "CartPole_A3C", "CartPole_ClippedPPO"):
+        with contextlib.suppress(CoachError):
+            apply_custom_parameters(preset_catalogue.load(preset_catalogue.expand(preset)), setting)
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", ON_THE_COMMAND_LINE)
+def test_the_forms_of_settings_of_other_libraries_are_accepted(name):
+    text = ON_THE_COMMAND_LINE[name]
+    assert name in NAMES_HERE
+    if text.startswith("the flag "):
+        flag, *value = text.removeprefix("the flag ").split()
+        get_argument_parser().parse_args(["-p", "CartPole_ClippedPPO", flag, *value])
+        assert not value or short_dynamic_import(value[0])
+        return
+    for setting in re.split(", for A2C | and ", text):
+        written = re.sub(r"\bN\b|\bSTEPS\b", "4", setting).replace("END", "0.1")
+        assert is_accepted(written if "=" in written else f"{written}=2"), setting

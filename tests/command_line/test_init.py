@@ -28,7 +28,12 @@ def test_the_files_of_an_environment_run_at_once(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     "algorithm, source",
-    [("SAC", "tuned/Pendulum_SAC"), ("dqn", "tuned/CartPole_DQN"), ("QR-DQN", "tuned/CartPole_QR_DQN")],
+    [
+        ("SAC", "tuned/Pendulum_SAC"),
+        ("dqn", "tuned/CartPole_DQN"),
+        ("QR-DQN", "tuned/CartPole_QR_DQN"),
+        ("SoftActorCritic", "tuned/Pendulum_SAC"),
+    ],
 )
 def test_a_preset_to_edit_is_a_copy_that_loads(algorithm, source, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -49,6 +54,7 @@ def test_a_preset_to_edit_is_a_copy_that_loads(algorithm, source, tmp_path, monk
         (["1env.py"], "the name of '1env.py' must begin with a small letter"),
         (["nowhere/my_env.py"], "cannot be written"),
         (["--preset", "Rainbo"], "no preset has the algorithm 'Rainbo'; did you mean 'Rainbow'"),
+        (["--preset", "Composite"], "no preset has the algorithm 'Composite' (coach --list shows all)"),
         (["taken.py"], "exists already"),
     ],
 )

@@ -349,7 +349,7 @@ def with_facts(**facts) -> bytes:
         (with_facts(seed="x"), "its run.json is damaged"),
         (with_facts(command=None), "its run.json is damaged"),
         (with_facts(versions=["numpy"]), "its run.json is damaged"),
-        (with_facts(format_version=2), "update rl_coach"),
+        (with_facts(format_version=2), "update Coach"),
         (with_facts(arguments={"preset": "/etc/p.py"}), "'/etc/p.py' is not packed"),
         (with_facts(arguments={"preset": "../../p.py"}), "is not packed"),
         (with_facts(arguments={"preset": "p.py", "level": ["x"]}), "level is ['x']"),

@@ -113,6 +113,10 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[coach]\norchestrator = swarm", "[coach] orchestrator = swarm: allowed: local, ray, kubernetes"),
         ("[coach]\ndata_store = ftp", "[coach] data_store = ftp: allowed: redis, nfs, s3"),
         ("[coach]\nnamspace = a", "[coach] namspace = a: no such key; did you mean 'namespace'?"),
+        (
+            "[coach]\nredis_password = a",
+            "[coach] redis_password = ***: no such key; did you mean 'redis_password_file'",
+        ),
         ("[coach]\nnamespace = A_b", "[coach] namespace = A_b: allowed: at most 63 characters of a-z, 0-9 and '-'"),
         ("[trainr]\ncpu = 1", "no section [trainr]; did you mean 'trainer'? (the sections are [coach], [trainer],"),
         ("[worker]\nmemory = lots", "[worker] memory = lots: allowed: a quantity such as 2, 500m, 512Mi or 4Gi"),

@@ -90,7 +90,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("agent_params.exploration.epsilon_schedule", LinearSchedule(1.5, 0.1, 100), "a schedule of numbers from 0 to"),
         ("agent_params.exploration.evaluation_epsilon", 2, "a number from 0 to 1"),
         ("agent_params.memory.max_size", 1000, "a pair such as"),
-        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "a pair such as"),
+        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "and a whole number from 1"),
         ("env_params.frame_skip", 0, "a whole number from 1"),
         ("env_params.target_success_rate", 90, "a number from 0 to 1"),
         ("env_params.num_environments", 1.5, "a whole number from 1"),
