@@ -70,6 +70,11 @@ class RunView:
         """Environment steps of training so far; steps of heatup do not count."""
         return self.trained[EnvironmentSteps]
 
+    @property
+    def total_steps(self) -> int:
+        """Environment steps of heatup and training so far, the column ``Total steps`` of the CSV."""
+        return self._run.total_steps_counters[RunPhase.HEATUP][EnvironmentSteps] + self.steps
+
     def every(self, n: int) -> bool:
         """True if ``steps`` has reached a multiple of ``n`` since the last call of the same method.
 

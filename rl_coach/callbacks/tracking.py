@@ -112,13 +112,14 @@ class Tracker(Callback):
 
     def on_row(self, run: RunView) -> None:
         numbers = {name: value for name, value in run.row.items() if _is_number(value)}
-        steps = next((int(value) for name, value in numbers.items() if name.endswith(_STEPS)), run.steps)
+        steps = next((int(value) for name, value in numbers.items() if name.endswith(_STEPS)), run.total_steps)
         self._try(lambda: self.log(numbers, steps))
 
     def on_evaluation_end(self, run: RunView) -> None:
         found = EvaluationStatistics.of(run.evaluation_rewards)
         values = {f"evaluation/{name}": getattr(found, name) for name in _EVALUATION}
-        self._try(lambda: self.log({name: value for name, value in values.items() if value is not None}, run.steps))
+        known = {name: value for name, value in values.items() if value is not None}
+        self._try(lambda: self.log(known, run.total_steps))
         self._send_videos(run)
 
     def on_run_end(self, run: RunView) -> None:
@@ -140,7 +141,7 @@ class Tracker(Callback):
             for path in sorted((pathlib.Path(run.experiment_path) / folder).glob(f"*{ending}")):
                 if path.name not in self._sent:
                     self._sent.add(path.name)
-                    self._try(lambda path=path: self.log_video(path, run.steps))  # type: ignore[misc]
+                    self._try(lambda path=path: self.log_video(path, run.total_steps))  # type: ignore[misc]
 
     def _send_policy(self, run: RunView) -> None:
         with tempfile.TemporaryDirectory() as directory:

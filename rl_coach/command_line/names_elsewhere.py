@@ -8,7 +8,7 @@ NAMES_HERE = {
     "buffer_size": "memory={'max_size': (MemoryGranularity.Transitions, N)}",
     "clip_range": "clip_likelihood_ratio_using_epsilon",
     "clip_range_vf": "clip_value_using_epsilon",
-    "ent_coef": "beta_entropy",
+    "ent_coef": "beta_entropy, for SAC temperature",
     "exploration_fraction": "exploration={'epsilon_schedule': LinearSchedule(1, END, STEPS)}",
     "exploration_final_eps": "exploration={'epsilon_schedule': LinearSchedule(1, END, STEPS)}",
     "gamma": "discount",
@@ -21,11 +21,11 @@ NAMES_HERE = {
     "n_steps": "num_consecutive_playing_steps=EnvironmentSteps(N), for A2C num_steps_between_gradient_updates=N",
     "policy_kwargs": "middleware_parameters={'scheme': [Dense(N)]} and "
     "input_embedders_parameters={'observation': {'scheme': [Dense(N)]}}",
-    "target_kl": "target_kl_divergence",
+    "target_kl": "target_kl_divergence, for TRPO max_kl_divergence",
     "target_update_interval": "num_steps_between_copying_online_weights_to_target",
     "tau": "rate_for_copying_weights_to_target",
     "tensorboard_log": "experiment_path=DIRECTORY, where the signals are written as CSV",
-    "train_freq": "num_consecutive_playing_steps=EnvironmentSteps(N)",
+    "train_freq": "num_consecutive_playing_steps=EnvironmentSteps(N), for TD3 also act_for_full_episodes=False",
     "use_sde": "exploration of agent parameters: StateDependentNoiseParameters(agent_params)",
     "vf_coef": "network_wrappers['main'].heads_parameters[0].loss_weight",
 }

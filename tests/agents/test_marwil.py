@@ -164,6 +164,15 @@ def test_episodes_of_several_files_have_returns_of_its_own_discount(write, tmp_p
     np.testing.assert_allclose(learner.learning_columns(batch)["extra/returns"], returns, rtol=1e-6)
 
 
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_probabilities_in_only_some_of_the_files_are_one_line(order, tmp_path):
+    files = [as_csv(tmp_path / "with.csv", EPISODES[0]), as_csv(tmp_path / "without.csv", EPISODES[0])]
+    without = tmp_path / "without.csv"
+    without.write_text(without.read_text().replace("all_action_probabilities,", "").replace('"[0.5, 0.5]",', ""))
+    with pytest.raises(CoachError, match=r"\.csv': only some of the files have 'all_action_probabilities'"):
+        graph(marwil(files[order]), Bandit, tmp_path)
+
+
 def test_it_learns_from_recorded_episodes_and_from_its_own(tmp_path):
     agent = marwil(played(tmp_path / "steps.npz", [*EPISODES]))
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)

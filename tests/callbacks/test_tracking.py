@@ -18,6 +18,7 @@ from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.arguments import get_argument_parser
 from rl_coach.command_line.graph_changes import apply_flags
+from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.utils import CoachError
 from tests.zoo.runs import created, resumed
 
@@ -88,7 +89,7 @@ def wandb_records(directory):
 def test_wandb_gets_everything_and_goes_on_under_the_same_id(tmp_path):
     pytest.importorskip("wandb")
     directory = tmp_path / "experiments" / "mine" / "25_11_2026-10_00"
-    run(directory, TrackWandb(tags=["extra"]))
+    heatup = run(directory, TrackWandb(tags=["extra"])).total_steps_counters[RunPhase.HEATUP][EnvironmentSteps]
     run(directory, TrackWandb(tags=["extra"]), 350, go_on=True)
     records = list(wandb_records(directory))
     first, second = (record.run for record in records if record.HasField("run"))
@@ -105,6 +106,7 @@ def test_wandb_gets_everything_and_goes_on_under_the_same_id(tmp_path):
     signals = written(directory)
     assert lengths == dict(zip(signals["Total steps"], signals["Training Reward"]))
     means = [row for row in rows if "evaluation/mean" in row]
+    assert [row["Total steps"] for row in means[:2]] == [heatup + 100, heatup + 200], "heatup counts, as in the CSV"
     assert len(means) >= 3 and all(row["evaluation/confidence_low"] <= row["evaluation/mean"] for row in means)
     sent = list(directory.glob("wandb/offline-run-*/files/media/videos/*.gif"))
     assert len(sent) == 1, "a video is sent once"

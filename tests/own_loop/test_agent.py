@@ -20,7 +20,9 @@ from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgent
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.base_parameters import Frameworks
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.command_line.names_elsewhere import NAMES_HERE
@@ -695,6 +697,17 @@ def test_names_of_stable_baselines_are_those_of_settings_here():
         assert here in made or any(hasattr(one, here) for one in (*algorithms, networks, agents[0])), name
         if here in ("memory", "exploration") and (setting := re.search(r"'(\w+)'", text)):
             assert hasattr(getattr(agents[0], here), setting[1]), name
+
+
+def test_a_name_of_stable_baselines_that_differs_between_agents_is_that_of_each():
+    for name, algorithm, here in [
+        ("ent_coef", SoftActorCriticAgentParameters().algorithm, "temperature"),
+        ("target_kl", TRPOAgentParameters().algorithm, "max_kl_divergence"),
+        ("train_freq", TD3AgentParameters().algorithm, "act_for_full_episodes"),
+    ]:
+        first = re.match(r"\w+", NAMES_HERE[name])[0]
+        assert here in NAMES_HERE[name] and hasattr(algorithm, here)
+        assert hasattr(algorithm, first) is (name == "train_freq")
 
 
 SETTINGS_OF_STABLE_BASELINES = re.search(

@@ -27,14 +27,22 @@ def _parts_of(memory: Memory) -> Iterator[tuple[int, Batch]]:
         yield first, memory.transitions_at(np.arange(first, min(first + _ROWS_AT_ONCE, count)))
 
 
-def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> None:
+def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, has_earlier: bool = False) -> None:
     """Check the transitions that a memory has loaded from a file.
 
     :param spaces: the spaces of stored transitions
     :param place: the file, for the message
-    :raises CoachError: if a value does not belong to its space; the message has the first such step
+    :param has_earlier: True if the memory also contains transitions of earlier files
+    :raises CoachError: if a value does not belong to its space; the message has the first such step. Or if only some of
+        the files have probabilities of actions
     """
     for first, rows in _parts_of(memory):
+        found = np.asarray(rows.info(PROBABILITIES)) if PROBABILITIES in rows.info_columns else np.zeros((0, 1))
+        if has_earlier and found.dtype.kind == "f" and np.isnan(found).all(axis=-1).any():
+            raise CoachError(
+                f"'{place}': only some of the files have '{PROBABILITIES}': remove it from these files, or add it to "
+                f"the other files"
+            )
         require_batch(rows, spaces, f"'{place}'", first)
 
 
