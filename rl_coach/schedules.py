@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.utilities.overrides import OverrideTable
 
 OVERRIDES = OverrideTable({"advance": ("step",), "values_at": ("value_at",)})
@@ -194,6 +194,9 @@ class PieceWiseSchedule(Schedule):
     def __init__(self, schedules: Sequence[tuple[Schedule, EnvironmentSteps]]):
         if not schedules:
             raise ValueError("PieceWiseSchedule needs at least one (schedule, duration) pair")
+        for pair in schedules:
+            if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and _is_part(*pair)):
+                raise ValueError(f"PieceWiseSchedule needs pairs like (schedule, EnvironmentSteps(1000)), got {pair}")
         self.schedules = list(schedules)
         super().__init__(self.schedules[0][0].initial_value)
 
@@ -206,6 +209,10 @@ class PieceWiseSchedule(Schedule):
             step -= num_values
             num_values = next_duration.num_steps
         return self.schedules[-1][0].value_at(step)
+
+
+def _is_part(schedule: Any, duration: Any) -> bool:
+    return isinstance(schedule, Schedule) and isinstance(duration, StepMethod)
 
 
 class LevelsOfCopies(Schedule):

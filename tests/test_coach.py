@@ -188,6 +188,8 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-cp", "improve_steps"], "does not have the form path=value"),
         (["-p", "recorder.py:bare", "-lvl", "x"], "-lvl cannot change this preset: its Bare has no 'env_params'"),
         (["-p", "recorder.py:bare", "-ept", "x:Y"], "-ept cannot change this preset"),
+        (["-p", "Tag_DQN", "-ept", "x:Y"], "-ept changes one agent, and this preset has 2 (hunters, prey)"),
+        (["-p", "TwoStep_VDN", "--play"], "--play: a person cannot play one of several players"),
         (["-p", "recorder.py", "-et", "nothing"], "-et nothing"),
         (["-p", "recorder.py", "-et", "rl_coach.no_module:Class"], "no module 'rl_coach.no_module'"),
         (["-p", "recorder.py", "-et", "rl_coach.environments.gym_environment:Atar"], "did you mean 'Atari'"),

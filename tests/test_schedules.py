@@ -101,6 +101,12 @@ def test_piecewise_needs_a_piece():
         PieceWiseSchedule([])
 
 
+@pytest.mark.parametrize("piece", [(ConstantSchedule(1), 10), ConstantSchedule(1), (1, EnvironmentSteps(10))])
+def test_each_piece_is_a_schedule_and_a_duration(piece):
+    with pytest.raises(ValueError, match=r"needs pairs like \(schedule, EnvironmentSteps\(1000\)\)"):
+        PieceWiseSchedule([piece])
+
+
 @every_schedule
 @given(steps=st.integers(0, 15))
 def test_the_value_is_a_function_of_the_step(make, steps):

@@ -141,6 +141,12 @@ class DecisionTransformerAgent(ImitationAgent):
                 f"other goals, which have no returns: set memory to EpisodicExperienceReplayParameters()"
             )
         yield from super().unmet_by_settings()
+        middleware = self.ap.network_wrappers["main"].middleware_parameters
+        if not isinstance(middleware, TrajectoryMiddlewareParameters):
+            yield (
+                f"agent '{self.name}' predicts an action for each step, and {type(middleware).__name__} cannot: keep "
+                f"the default middleware_parameters, and set their width, heads and blocks"
+            )
         for name, space in self._observations.items():
             if isinstance(space, ImageObservationSpace):
                 yield f"agent '{self.name}' reads vectors, and '{name}' is an image: choose BC or MARWIL"

@@ -320,10 +320,14 @@ class ModelHeadParameters(HeadParameters):
         self.size: ModelSize = ModelSize()
 
 
+def parts_of(network: Any) -> list[Any]:
+    """The parameters of the embedders, the middleware and the heads of a network."""
+    return [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
+
+
 def set_size(network: Any, size: ModelSize, action: ActionSpace) -> None:
     """Set the size of all parts of a network. :param action: the action space"""
-    parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
-    for part in parts:
+    for part in parts_of(network):
         part.size = size
     count = action.num_actions if isinstance(action, DiscreteActionSpace) else action.num_elements
     network.middleware_parameters.num_actions = count

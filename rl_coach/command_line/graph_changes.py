@@ -32,6 +32,11 @@ def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
         _select_level(graph_manager, args.level)
     if args.exploration_policy_type:
         _check_has(graph_manager, "agent_params", "-ept")
+        if len(agents := getattr(graph_manager, "agents_params", ())) > 1:
+            raise CoachError(
+                f"-ept changes one agent, and this preset has {len(agents)} ({', '.join(agents)}): set the exploration "
+                f"of each agent in the preset"
+            )
         from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
         agent = graph_manager.agent_params
@@ -74,6 +79,8 @@ def _hand_over_to_human(graph_manager: Any) -> None:
     from rl_coach.graph_managers.graph_manager import HumanPlayScheduleParameters
 
     _check_has(graph_manager, "agent_params", "--play")
+    if hasattr(graph_manager, "agents_params"):
+        raise CoachError("--play: a person cannot play one of several players: choose a preset with one player")
     trained, player = graph_manager.agent_params, HumanAgentParameters()
     # use the filters of the preset's agent, so that this agent can learn from the recorded steps
     player.input_filter, player.output_filter = trained.input_filter, trained.output_filter

@@ -12,6 +12,7 @@ from rl_coach.agents.core.episode_replay import ContextPass, contexts
 from rl_coach.agents.decision_transformer_agent import DecisionTransformerAgentParameters
 from rl_coach.agents.rules.decision_transformer import trajectory_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.middleware_parameters import TransformerMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps, Transition
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
@@ -267,6 +268,10 @@ def without_embedders(agent: AgentParameters) -> None:
     agent.network_wrappers["main"].input_embedders_parameters = {"observation": InputEmbedderParameters()}
 
 
+def with_another_middleware(agent: AgentParameters) -> None:
+    agent.network_wrappers["main"].middleware_parameters = TransformerMiddlewareParameters()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -274,6 +279,7 @@ def without_embedders(agent: AgentParameters) -> None:
         (lambda agent: setattr(agent.algorithm, "discount", 0.9), "algorithm.discount is 0.9"),
         (lambda agent: setattr(agent, "memory", ExperienceReplayParameters()), "learns from complete episodes"),
         (without_embedders, "InputEmbedderParameters makes no tokens: leave input_embedders_parameters empty"),
+        (with_another_middleware, "TransformerMiddlewareParameters cannot: keep the default middleware_parameters"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(change, message, tmp_path):

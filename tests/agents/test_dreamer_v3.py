@@ -14,6 +14,7 @@ import pytest
 from rl_coach.agents.rules import dreamer_v3 as rules
 from rl_coach.agents.rules.advantages import lambda_returns, percentiles
 from rl_coach.architectures import world_model
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, binary_cross_entropy
 from rl_coach.base_parameters import Frameworks, TaskParameters
 from rl_coach.coach import DONE, main
@@ -457,6 +458,12 @@ def with_memory_of_steps() -> Any:
     return settings
 
 
+def with_another_middleware() -> Any:
+    settings = parameters.dreamer()
+    settings.network_wrappers["main"].middleware_parameters = FCMiddlewareParameters()
+    return settings
+
+
 def of_size(**numbers: int) -> Any:
     settings = parameters.dreamer()
     settings.algorithm.size = world_model.ModelSize(**numbers)
@@ -471,6 +478,7 @@ def of_size(**numbers: int) -> Any:
         (lambda: of_size(depth=3), Lamps, "needs an even depth of algorithm.size for images, not 3"),
         (parameters.dreamer, Unbounded, "needs actions with bounds"),
         (lambda: of_size(deter=100), Bandit, "set deter of algorithm.size to a multiple of 8"),
+        (with_another_middleware, Bandit, "FCMiddlewareParameters cannot be a part of it: keep the default embedders"),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
     ],
 )
