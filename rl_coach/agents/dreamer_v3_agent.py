@@ -169,12 +169,6 @@ class DreamerV3Agent(PolicyAgent):
             yield f"{name} learns from sequences of whole episodes: set memory to EpisodicExperienceReplayParameters()"
         if self.ap.algorithm.override_episode_rewards_with_the_last_transition_reward:
             yield f"{name} has no override_episode_rewards_with_the_last_transition_reward: it stores parts of episodes"
-        for part in world_model.parts_of(self.ap.network_wrappers["main"]):
-            if not hasattr(part, "size"):
-                yield (
-                    f"{name} has a world model, and {type(part).__name__} cannot be a part of it: keep the default "
-                    f"embedders, middleware and heads, and set algorithm.size"
-                )
         if self.size.deter % BLOCKS:
             yield f"{name} has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
         if isinstance(self.spaces.action, BoxActionSpace) and not self.spaces.action.is_bounded:

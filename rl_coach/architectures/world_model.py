@@ -25,9 +25,9 @@ from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import LAST_ACTION
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import exactly, instance, whole
+from rl_coach.utils import CoachError
 
-VARIABLES, BLOCKS, UNIMIX, RETURN_BINS = 32, 8, 0.01, 255
-FILTERS, SHRINKING = (2, 3, 4, 4), 16
+VARIABLES, BLOCKS, UNIMIX, RETURN_BINS, FILTERS, SHRINKING = 32, 8, 0.01, 255, (2, 3, 4, 4), 16
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,7 @@ class StateSpaceMiddlewareParameters(MiddlewareParameters):
     def __init__(self) -> None:
         super().__init__(f"{__name__}:StateSpaceMiddleware")
         self.size: ModelSize = ModelSize()
-        self.num_actions = 1
-        self.sequence_length, self.burn_in = 64, 0
+        self.num_actions, self.sequence_length, self.burn_in = 1, 64, 0
 
 
 class ModelHeadParameters(HeadParameters):
@@ -320,14 +319,11 @@ class ModelHeadParameters(HeadParameters):
         self.size: ModelSize = ModelSize()
 
 
-def parts_of(network: Any) -> list[Any]:
-    """The parameters of the embedders, the middleware and the heads of a network."""
-    return [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
-
-
 def set_size(network: Any, size: ModelSize, action: ActionSpace) -> None:
     """Set the size of all parts of a network. :param action: the action space"""
-    for part in parts_of(network):
+    encoders, middleware = network.input_embedders_parameters.values(), network.middleware_parameters
+    for part in (*encoders, middleware, *network.heads_parameters):
+        if not hasattr(part, "size"):
+            raise CoachError(f"{type(part).__name__} cannot be a part of a world model: keep the default parts")
         part.size = size
-    count = action.num_actions if isinstance(action, DiscreteActionSpace) else action.num_elements
-    network.middleware_parameters.num_actions = count
+    middleware.num_actions = action.num_actions if isinstance(action, DiscreteActionSpace) else action.num_elements

@@ -478,7 +478,11 @@ def of_size(**numbers: int) -> Any:
         (lambda: of_size(depth=3), Lamps, "needs an even depth of algorithm.size for images, not 3"),
         (parameters.dreamer, Unbounded, "needs actions with bounds"),
         (lambda: of_size(deter=100), Bandit, "set deter of algorithm.size to a multiple of 8"),
-        (with_another_middleware, Bandit, "FCMiddlewareParameters cannot be a part of it: keep the default embedders"),
+        (
+            with_another_middleware,
+            Bandit,
+            "FCMiddlewareParameters cannot be a part of a world model: keep the default",
+        ),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
     ],
 )
