@@ -196,8 +196,10 @@ def test_fields_of_gymnax_params_can_be_set():
 
 @installed("gymnax", "gymnax")
 def test_an_unknown_level_gets_a_suggestion():
-    with pytest.raises(CoachError, match="did you mean 'CartPole-v1'"):
+    with pytest.raises(CoachError, match=r"^no level 'gymnax:CartPole-v2'; did you mean 'gymnax:CartPole-v1'"):
         environment("gymnax:CartPole-v2")
+    with pytest.raises(CoachError, match=r"; gymnax has .*CartPole-v1, .*SpaceInvaders-MinAtar"):
+        environment("gymnax:qqqqqqqqqqqq")
 
 
 @installed("pgx", "pgx")
