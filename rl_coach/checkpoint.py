@@ -318,7 +318,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint")
     if version > FORMAT_VERSION:
         raise CoachError(
-            f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
+            f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update Coach"
         )
     if not {ARRAYS_FILE, STATE_FILE} <= listed.keys():
         raise CoachError(f"the checkpoint's '{file}' does not list all its files; choose another checkpoint")

@@ -167,7 +167,7 @@ def test_one_from_a_newer_version(dqn, tmp_path):
     copy = pathlib.Path(shutil.copytree(dqn[1], tmp_path / "0_Step-0.ckpt"))
     manifest = json.loads((copy / MANIFEST_FILE).read_text())
     (copy / MANIFEST_FILE).write_text(json.dumps({**manifest, "format_version": 99}))
-    assert_refused(dqn[0], copy, "has checkpoint format 99, this version reads up to 2; update rl_coach")
+    assert_refused(dqn[0], copy, "has checkpoint format 99, this version reads up to 2; update Coach")
 
 
 def test_a_state_that_lacks_a_part(dqn, tmp_path):
