@@ -97,9 +97,11 @@ class KeyedEnvironment(FunctionEnvironment):
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
         answer = self._environment.step(key, state, action, self._params)
-        if len(answer) != 6:
+        is_sequence = isinstance(answer, (tuple, list))
+        if not is_sequence or len(answer) != 6:
+            found = f"{len(answer)} values" if is_sequence else f"a {type(answer).__name__}"
             raise CoachError(
-                f"level '{self.name}': step returned {len(answer)} values, but six are needed: observation, state, "
+                f"level '{self.name}': step returned {found}, but six are needed: observation, state, "
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer

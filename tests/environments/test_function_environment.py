@@ -79,6 +79,9 @@ def test_a_step_with_another_number_of_values_is_a_mistake_of_the_user(monkeypat
     monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: (state, 0.0, False))
     with pytest.raises(CoachError, match="step returned 3 values, but six are needed"):
         environment(f"{ZOO}:walk")
+    monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: None)
+    with pytest.raises(CoachError, match="step returned a NoneType, but six are needed"):
+        environment(f"{ZOO}:walk")
 
 
 def test_a_reset_with_another_number_of_values_is_a_mistake_of_the_user(monkeypatch):
