@@ -229,6 +229,10 @@ def allowed_values(space: Space) -> str:
         return f"the action space has {space.num_actions} vectors of {space.num_elements} zeros and ones"
     if isinstance(space, ActionMaskSpace):
         return f"a mask has {space.num_elements} zeros and ones"
+    if isinstance(space, CompoundActionSpace):
+        return f"the action space has lists of {len(space.sub_action_spaces)} actions, one of each of its parts"
+    if isinstance(space, AttentionActionSpace):
+        return f"the action space has pairs of corners from {space.low.tolist()} to {space.high.tolist()}"
     shape = _shown(tuple(int(length) for length in space.shape))
     if isinstance(space, BoxActionSpace):
         return f"the action space has numbers from {_bound(space.low)} to {_bound(space.high)} of the shape {shape}"
