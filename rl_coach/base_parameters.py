@@ -348,7 +348,7 @@ class PresetValidationParameters(Parameters):
 class NetworkParameters(Parameters):
     """A network of an agent: its parts and its optimisation.
 
-    :param force_cpu: compute this network on the CPU even if there is a GPU
+    :param force_cpu: has no effect; it exists for programs written for Coach 1.0.1. See ``TaskParameters.use_cpu``
     :param async_training: with several workers, each worker applies its own gradients to the shared network
     :param shared_optimizer: asynchronous workers share the optimizer's state
     :param scale_down_gradients_by_number_of_workers_for_sync_training: True averages the gradients of several workers;
@@ -490,7 +490,7 @@ class VisualizationParameters(Parameters):
     :param dump_in_episode_signals: write a CSV for each episode, with one row for each step
     :param dump_parameters_documentation: write the parameters as JSON next to the CSV
     :param render: show the environment in a window
-    :param native_rendering: let the environment open its own window
+    :param native_rendering: with ``render``, let the environment open its own window
     :param max_fps_for_human_control: the frame rate for a human player
     :param tensorboard: write TensorBoard event files
     :param add_rendered_image_to_env_response: add the rendered frame to each step's info
@@ -642,7 +642,7 @@ class TaskParameters(Parameters):
     :param use_cpu: do not use a GPU
     :param experiment_path: the directory that the run writes to
     :param seed: the run's seed, which makes the run repeatable; None draws a seed
-    :param checkpoint_save_secs: seconds between checkpoints; None saves none at regular times
+    :param checkpoint_save_secs: seconds between checkpoints; None does not count seconds
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
@@ -725,7 +725,8 @@ delattr(TaskParameters, "checkpoint_restore_dir")  # an argument, not a setting:
 
 
 class DistributedTaskParameters(TaskParameters):
-    """Settings of one of several workers in a run.
+    """Settings of one of several workers, for programs written for Coach 1.0.1. Coach itself starts workers without
+    this class. Addresses, ``job_type`` and numbers of workers have no effect.
 
     :param parameters_server_hosts: address of the shared parameters, ``host:port``
     :param worker_hosts: addresses of the workers, ``host:port,host:port``

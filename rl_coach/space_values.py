@@ -55,20 +55,22 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
         for number, value in enumerate(rows):
             if not space.contains(value):
-                return Misfit(number, f"{value!r}, and {_description(space)}")
+                return Misfit(number, f"{value!r}, and {allowed_values(space)}")
         return None
     array = _as_numbers(rows)
     if array is None:
-        return Misfit(None, f"not an array of numbers, but {_description(space)}")
+        return Misfit(None, f"not an array of numbers, but {allowed_values(space)}")
     shape = () if isinstance(space, DiscreteActionSpace) else tuple(int(length) for length in space.shape)
     if array.shape[1:] != shape:
-        return Misfit(None, f"of the shape {_shown(array.shape[1:])}, but {_description(space)}{_advice(space, array)}")
+        return Misfit(
+            None, f"of the shape {_shown(array.shape[1:])}, but {allowed_values(space)}{_advice(space, array)}"
+        )
     fits = _fits(space, array).reshape(len(array), -1)
     if fits.all():
         return None
     row, element = (int(found[0]) for found in np.nonzero(~fits))
     where = f"element {element} is " if fits.shape[1] > 1 else ""
-    return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, but {_description(space)}")
+    return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, but {allowed_values(space)}")
 
 
 def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
@@ -217,7 +219,8 @@ def _as_numbers(rows: Any) -> np.ndarray | None:
     return array if array.dtype.kind in NUMBERS and array.ndim else None
 
 
-def _description(space: Space) -> str:
+def allowed_values(space: Space) -> str:
+    """The values of a space in words, such as ``the action space has the whole numbers 0 to 3``."""
     if isinstance(space, DiscreteActionSpace):
         return f"the action space has the whole numbers 0 to {space.num_actions - 1}"
     if isinstance(space, MultiDiscreteActionSpace):
@@ -226,6 +229,10 @@ def _description(space: Space) -> str:
         return f"the action space has {space.num_actions} vectors of {space.num_elements} zeros and ones"
     if isinstance(space, ActionMaskSpace):
         return f"a mask has {space.num_elements} zeros and ones"
+    if isinstance(space, CompoundActionSpace):
+        return f"the action space has lists of {len(space.sub_action_spaces)} actions, one of each of its parts"
+    if isinstance(space, AttentionActionSpace):
+        return f"the action space has pairs of corners from {space.low.tolist()} to {space.high.tolist()}"
     shape = _shown(tuple(int(length) for length in space.shape))
     if isinstance(space, BoxActionSpace):
         return f"the action space has numbers from {_bound(space.low)} to {_bound(space.high)} of the shape {shape}"

@@ -575,7 +575,7 @@ class OffPolicy(ClippedPPOAgent):
     ("change", "reason"),
     [
         (lambda p: setattr(p, "input_filter", stacking()), "the filter ObservationStackingFilter"),
-        (lambda p: setattr(p, "input_filter", normalizing()), "use a pre_network_filter"),
+        (lambda p: setattr(p, "input_filter", normalizing()), "move it to agent_params.pre_network_filter"),
         (lambda p: setattr(p, "exploration", EGreedyParameters()), "EGreedyParameters"),
         (
             lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)),

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from rl_coach.space_values import cast, dtype_of, first_misfit, first_wrong_probabilities, mask_space_of, require_values
+from rl_coach.space_values import (
+    allowed_values,
+    cast,
+    dtype_of,
+    first_misfit,
+    first_wrong_probabilities,
+    mask_space_of,
+    require_values,
+)
 from rl_coach.spaces import (
     ActionMaskSpace,
     AttentionActionSpace,
@@ -58,6 +66,19 @@ def test_rows_of_a_space_have_no_misfit(space, rows):
 def test_the_first_row_that_is_no_value_is_found(space, rows, row, text):
     misfit = first_misfit(space, rows)
     assert misfit is not None and misfit.row == row and text in misfit.text
+
+
+@pytest.mark.parametrize(
+    "space, text",
+    [
+        (TWO, "the whole numbers 0 to 1"),
+        (BOX, "numbers from -1 to [1, 3] of the shape 2"),
+        (CompoundActionSpace([TWO, BOX]), "lists of 2 actions, one of each of its parts"),
+        (AttentionActionSpace(2, 0, np.array([4, 8])), "pairs of corners from [0, 0] to [4, 8]"),
+    ],
+)
+def test_the_values_of_an_action_space_in_words(space, text):
+    assert allowed_values(space) == f"the action space has {text}"
 
 
 def test_the_message_names_row_and_value():

@@ -104,7 +104,9 @@ def load_framework(framework: Frameworks, num_devices: int | None = None) -> Fra
         raise CoachError(f"Coach does not support networks on '{framework.name}': use {known}")
     chosen = _FRAMEWORKS[framework]
     if importlib.util.find_spec(chosen.package) is None:
-        if not is_installed(default_framework()):
+        if framework is Frameworks.acting:
+            raise CoachError(f"a process that only acts needs the package '{chosen.package}': {chosen.install}")
+        if framework is not Frameworks.mxnet and not is_installed(default_framework()):
             raise CoachError(
                 "no framework is installed: install the extra tensorflow, jax or torch, for example with "
                 f"{chosen.install}"

@@ -113,7 +113,7 @@ class BatchnormActivationDropout(Layer):
     """Batch normalisation, then an activation, then dropout. Each of the three is optional.
 
     :param activation_function: ``'relu'``, ``'tanh'``, ``'sigmoid'``, ``'elu'``, ``'selu'``, ``'leaky_relu'``,
-        ``'none'`` or None
+        ``'softplus'``, ``'none'`` or None
     :param dropout_rate: the share of activations that are set to zero in training; 0 for no dropout
     """
 

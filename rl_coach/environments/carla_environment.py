@@ -572,7 +572,10 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
     end = time.monotonic() + _SECONDS_TO_START
     while time.monotonic() < end:
         if process.poll() is not None:
-            raise CoachError(f"{program} ended with exit code {process.returncode} when it started")
+            raise CoachError(
+                f"{program} ended with exit code {process.returncode} when it started: set env_params.verbose to True "
+                "to see its output"
+            )
         if _is_open(port):
             return server
         time.sleep(0.1)

@@ -552,7 +552,7 @@ class Environment(EnvironmentInterface):
 
     def _open_video(self) -> None:
         if self.experiment_path is None:
-            raise CoachError("videos are written into the experiment's directory: set env_params.experiment_path")
+            raise CoachError("videos need a directory: set experiment_path of the task parameters or the environment")
         image = self.get_rendered_image()
         with self._videos_may_fail():
             self._video = EpisodeVideo(

@@ -19,7 +19,7 @@ from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command
 from rl_coach.utilities.dynamic_import import imported_at_first_use
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, did_you_mean, nearest
 
 _EPISODE_LENGTH = 1000  # of Brax: the default of its episode wrapper, which is not used here
 
@@ -97,9 +97,11 @@ class KeyedEnvironment(FunctionEnvironment):
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
         answer = self._environment.step(key, state, action, self._params)
-        if len(answer) != 6:
+        is_sequence = isinstance(answer, (tuple, list))
+        if not is_sequence or len(answer) != 6:
+            found = f"{len(answer)} values" if is_sequence else f"a {type(answer).__name__}"
             raise CoachError(
-                f"level '{self.name}': step returned {len(answer)} values, but six are needed: observation, state, "
+                f"level '{self.name}': step returned {found}, but six are needed: observation, state, "
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer
@@ -351,8 +353,9 @@ _LIBRARIES: dict[str, Make] = {
 
 def _require_known(level: str, name: str, known: Any) -> None:
     if name not in known:
-        names = ", ".join(sorted(known))
-        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; choose from {names}'}")
+        library = level.partition(":")[0]
+        alike = did_you_mean(level, [f"{library}:{one}" for one in nearest(name, known)])
+        raise CoachError(f"no level '{level}'{alike or f'; {library} has ' + ', '.join(sorted(known))}")
 
 
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:

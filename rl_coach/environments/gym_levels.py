@@ -87,9 +87,9 @@ _GYMNASIUMS_EXTRA_OF_ENTRY_POINT = {
     "gymnasium.envs.classic_control": "classic-control",
 }
 _WITHOUT_SUCCESSOR = {
-    "Thrower": "'pusher' is the most similar level",
-    "Striker": "'pusher' is the most similar level",
-    "Roboschool": "use the levels of mujoco_v2, which have the same tasks",
+    "Thrower": "'Pusher-v5' is the most similar level",
+    "Striker": "'Pusher-v5' is the most similar level",
+    "Roboschool": "the most similar levels are levels of MuJoCo, such as 'Ant-v5'",
 }
 
 
@@ -236,7 +236,7 @@ def _takes(made: Any, name: str, count: int) -> bool:
 
 
 def _unfit_parameters(level: str, error: TypeError) -> str:
-    return f"level '{level}': {error}; additional_simulator_parameters become the arguments of its constructor"
+    return f"level '{level}': {error}; env_params.additional_simulator_parameters become its constructor's arguments"
 
 
 def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
-from rl_coach.installation import install_command
+from rl_coach.installation import install_command, missing_package
 from rl_coach.spaces import BoxActionSpace, PlanarMapsObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
@@ -373,6 +373,8 @@ def _import_robosuite() -> Any:
 
         from rl_coach.environments.robosuite import cube_exp  # noqa: F401 which makes it known to robosuite
     except ModuleNotFoundError as error:
+        if error.name != "robosuite":
+            raise CoachError(f"robosuite cannot be imported: {missing_package(error)}") from error
         raise CoachError(
             f"robosuite is not installed: {install_command('robosuite')}, in an environment without JAX"
         ) from error

@@ -164,8 +164,8 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
     """
     if "final_obs" not in infos:
         raise CoachError(
-            "its vector environment begins the next episode in the step that ends one (SAME_STEP), but its infos have "
-            "no 'final_obs': the last observation of an episode is missing"
+            "the vector environment begins the next episode in the step that ends one (SAME_STEP), but its infos have "
+            "no 'final_obs': let step return the last observations of these episodes as infos['final_obs']"
         )
     return rows_at(infos["final_obs"], index), row_of_infos(infos.get("final_info", {}), index)
 

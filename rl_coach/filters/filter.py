@@ -153,7 +153,7 @@ def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
         return filters[name]
     except KeyError:
         suggestion = did_you_mean(name, filters) or f" (existing filters: {', '.join(map(repr, filters)) or 'none'})"
-        raise CoachError(f"no {kind} '{name}'{suggestion}") from None
+        raise CoachError(f"no {kind} has the name '{name}'{suggestion}") from None
 
 
 class OutputFilter(_FilterChain):

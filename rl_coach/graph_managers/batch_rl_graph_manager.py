@@ -57,7 +57,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     The data come from the first of these sources that is set:
 
-    1. the file ``load_memory_from_file_path`` of the agent's memory
+    1. the file ``load_memory_from_file_path`` of the agent's memory or algorithm
     2. another agent, which learns in the environment (``experience_generating_agent_params``)
     3. random actions in heatup
 

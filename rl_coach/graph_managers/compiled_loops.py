@@ -75,15 +75,16 @@ def _unmet_by_filters(agent: Agent) -> Iterator[str]:
         if (name := without_pure_form(chain)) is not None:
             yield _uncalled(name, f"the filter {name}")
     if PureFilters(agent.input_filter, np).learn:
-        yield "an input filter has statistics: use a pre_network_filter"
+        yield "an input filter has statistics: move it to agent_params.pre_network_filter"
     if not changes_nothing(agent.output_filter):
         yield "there is an output filter"
     trains_only = algorithm.update_pre_network_filters_state_on_train
     trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
     if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
         yield (
-            "pre-network filters have statistics: set algorithm.update_pre_network_filters_state_on_train to True and "
-            "algorithm.update_pre_network_filters_state_on_inference to False"
+            "pre-network filters have statistics, and a compiled loop updates these only in training: set "
+            "agent_params.algorithm.update_pre_network_filters_state_on_train to True and "
+            "agent_params.algorithm.update_pre_network_filters_state_on_inference to False"
         )
 
 
@@ -100,7 +101,7 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:
-        yield f"the rows of its CSV are {agent.row_unit.value}"
+        yield f"the unit of a row in the agent's CSV is '{agent.row_unit.value}', not 'episode'"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
         yield "the agent learns from recorded data, or receives goals from another agent"
     # the loop draws noise only at updates, so several steps would share it

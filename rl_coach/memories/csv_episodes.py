@@ -395,7 +395,10 @@ def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bo
         parts[_PROBABILITIES] = np.asarray([str(row) for row in columns.info(_PROBABILITIES).tolist()])
     readable = _features(list(parts), "state_")
     if lost := [name for name in columns.state_columns if name not in readable]:
-        raise CoachError(f"'{path}': a CSV file cannot contain an observation with the name {lost[0]!r}: rename it")
+        raise CoachError(
+            f"'{path}': a CSV file cannot contain an observation with the name {lost[0]!r}: rename it, or write to "
+            "minari:ID"
+        )
     try:
         # 'x' never overwrites a file, not even one that appeared after ``require_new``
         with open(path, "x", newline="", encoding="utf-8") as file:

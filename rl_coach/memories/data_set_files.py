@@ -40,7 +40,7 @@ def read(place: str | os.PathLike) -> DataSet:
     """Read a data set.
 
     :param place: a CSV file in Coach's layout, a file that a memory's ``save`` has written (``.npz``), a replay buffer
-        that Coach 1 pickled (``.p``, ``.pkl``), or ``minari:ID`` for a data set in Minari's directory
+        that Coach 1 pickled (``.p``, ``.pkl``, ``.pickle``), or ``minari:ID`` for a data set in Minari's directory
     :raises CoachError: if the data set does not exist, has another format, or has no steps
     """
     text = os.fspath(place)

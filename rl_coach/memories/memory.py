@@ -40,7 +40,7 @@ class MemoryParameters(Parameters):
     """Settings of an agent's memory.
 
     :ivar max_size: ``(MemoryGranularity, number)``, the largest size; a full memory removes its oldest transitions
-    :ivar shared_memory: True if the workers on one machine share one memory
+    :ivar shared_memory: no effect; it exists for programs written for Coach 1.0.1
     :ivar load_memory_from_file_path: a file or a list of files that are loaded into the memory before training, the
         same as in ``AlgorithmParameters``
     """

@@ -41,6 +41,19 @@ def test_without_any_framework_the_extras_are_named(monkeypatch):
         load_framework(Frameworks.tensorflow)
 
 
+@pytest.mark.parametrize(
+    ("framework", "message"),
+    [
+        (Frameworks.acting, "a process that only acts needs the package 'onnxruntime': "),
+        (Frameworks.mxnet, "-f mxnet needs the extra mxnet: "),
+    ],
+)
+def test_without_any_framework_the_advice_installs_the_package_that_was_asked_for(framework, message, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CoachError, match=message):
+        load_framework(framework)
+
+
 def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, COMPATIBLE_MXNET, raising=False)
     monkeypatch.setattr(np, "__version__", "2.1.0")

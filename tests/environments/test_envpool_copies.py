@@ -77,7 +77,7 @@ def test_continuous_actions(start):
 
 
 def test_levels_and_settings_that_do_not_exist(start):
-    with pytest.raises(CoachError, match=r"EnvPool has no level 'CartPole-v9'; did you mean 'CartPole-v"):
+    with pytest.raises(CoachError, match=r"EnvPool has no level 'CartPole-v9'; did you mean 'envpool:CartPole-v"):
         start("envpool:CartPole-v9")
     with pytest.raises(CoachError, match=r"cannot make 'CartPole-v1'.*'gravity'"):
         start(gravity=3)

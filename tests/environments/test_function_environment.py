@@ -79,6 +79,9 @@ def test_a_step_with_another_number_of_values_is_a_mistake_of_the_user(monkeypat
     monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: (state, 0.0, False))
     with pytest.raises(CoachError, match="step returned 3 values, but six are needed"):
         environment(f"{ZOO}:walk")
+    monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: None)
+    with pytest.raises(CoachError, match="step returned a NoneType, but six are needed"):
+        environment(f"{ZOO}:walk")
 
 
 def test_a_reset_with_another_number_of_values_is_a_mistake_of_the_user(monkeypatch):
@@ -196,8 +199,10 @@ def test_fields_of_gymnax_params_can_be_set():
 
 @installed("gymnax", "gymnax")
 def test_an_unknown_level_gets_a_suggestion():
-    with pytest.raises(CoachError, match="did you mean 'CartPole-v1'"):
+    with pytest.raises(CoachError, match=r"^no level 'gymnax:CartPole-v2'; did you mean 'gymnax:CartPole-v1'"):
         environment("gymnax:CartPole-v2")
+    with pytest.raises(CoachError, match=r"; gymnax has .*CartPole-v1, .*SpaceInvaders-MinAtar"):
+        environment("gymnax:qqqqqqqqqqqq")
 
 
 @installed("pgx", "pgx")

@@ -126,10 +126,13 @@ def test_an_unknown_level_is_an_error_that_names_the_nearest():
         make_simulator("qqqqqqqqqqqq", {}, 1, None)
 
 
-@pytest.mark.parametrize("level", ["Thrower-v2", "RoboschoolAnt-v1"])
-def test_levels_without_a_successor_say_so(level):
-    with pytest.raises(CoachError, match="no successor"):
+@pytest.mark.parametrize(
+    ("level", "similar"), [("Thrower-v2", "Pusher-v5"), ("Striker-v2", "Pusher-v5"), ("RoboschoolAnt-v1", "Ant-v5")]
+)
+def test_levels_without_a_successor_name_a_similar_level_that_exists(level, similar):
+    with pytest.raises(CoachError, match=f"no successor; .*'{similar}'"):
         make_simulator(level, {}, 1, None)
+    assert similar in gymnasium.registry
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):

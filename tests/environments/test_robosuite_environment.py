@@ -58,6 +58,14 @@ def test_without_robosuite_the_command_that_installs_it_is_named():
         environment_of(settings())
 
 
+@pytest.mark.skipif(IS_INSTALLED, reason="robosuite is installed")
+def test_a_package_that_robosuite_needs_is_named(tmp_path, monkeypatch):
+    (tmp_path / "robosuite.py").write_text("import package_of_robosuite")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(CoachError, match="robosuite cannot be imported: the package 'package_of_robosuite'"):
+        environment_of(settings())
+
+
 def test_optional_observations_are_a_view_of_the_two_settings():
     made = RobosuiteBaseParameters(OptionalObservations.CAMERA | OptionalObservations.OBJECT)
     assert made.use_camera_obs and made.use_object_obs and made.has_offscreen_renderer

@@ -58,7 +58,7 @@ class MXNetLearner(ArrayLearner):
 
     def __init__(self, step: TrainingStep, *others: Any):
         if any(stage.move for stage in step.stages):
-            raise CoachError("the update needs second derivatives, which MXNet lacks: use -f tensorflow or -f jax")
+            raise CoachError("the update needs second derivatives, which MXNet lacks: use -f tensorflow, jax or torch")
         super().__init__(step, *others)
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:

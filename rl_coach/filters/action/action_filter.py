@@ -6,6 +6,7 @@ from typing import Any
 
 from rl_coach.core_types import ActionType
 from rl_coach.filters.base_filter import Filter
+from rl_coach.space_values import allowed_values
 from rl_coach.spaces import ActionSpace
 from rl_coach.utils import CoachError
 
@@ -41,7 +42,9 @@ class ActionFilter(Filter):
         """
         space = self.output_action_space
         if space is not None and not space.val_matches_space_definition(action):
-            raise CoachError(f"{type(self).__name__}: the action {action} does not belong to {space}")
+            raise CoachError(
+                f"{type(self).__name__}: the action {action} does not belong to {space}; {allowed_values(space)}"
+            )
 
     def filter(self, action: ActionType) -> Any:
         """Convert an action of the input space to an action of the output space."""
@@ -53,7 +56,7 @@ class ActionFilter(Filter):
 
     def _require(self, space: ActionSpace, wanted: type[ActionSpace]) -> None:
         if not isinstance(space, wanted):
-            raise CoachError(f"{type(self).__name__} needs a {wanted.__name__}, not {space}; remove the filter")
+            raise CoachError(f"{type(self).__name__} needs the space {wanted.__name__}, not {space}; remove the filter")
 
     def _require_bounded(self, space: ActionSpace) -> None:
         if not space.is_bounded:

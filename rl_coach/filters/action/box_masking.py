@@ -46,8 +46,10 @@ class BoxMasking(ActionFilter):
         low, high = self.masked_target_space_low, self.masked_target_space_high
         if low is None or high is None:
             raise CoachError("BoxMasking does not know which actions to allow: call set_masking")
+        if np.any(np.asarray(low) > high):
+            raise CoachError(f"BoxMasking: masked_target_space_low {low} is above masked_target_space_high {high}")
         space = output_action_space
-        if np.any(low < space.low) or np.any(high > space.high) or np.any(np.asarray(low) > high):
+        if np.any(low < space.low) or np.any(high > space.high):
             raise CoachError(
                 f"BoxMasking: {low} to {high} is not within {space.low.tolist()} to {space.high.tolist()}, the "
                 f"bounds of {space}; choose bounds within these"

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.core_types import ActionType
 from rl_coach.filters.action.action_filter import ActionFilter
+from rl_coach.space_values import allowed_values
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utils import CoachError
 
@@ -37,7 +38,8 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
         for action in self.target_actions:
             if not output_action_space.val_matches_space_definition(action):
                 raise CoachError(
-                    f"{type(self).__name__}: the target action {action} does not belong to {output_action_space}"
+                    f"{type(self).__name__}: the target action {action} does not belong to {output_action_space}; "
+                    f"{allowed_values(output_action_space)}"
                 )
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> DiscreteActionSpace:

@@ -9,8 +9,10 @@ import numpy as np
 from rl_coach.filters.observation.observation_filter import ObservationFilter, VectorizedFilter, similar_space
 from rl_coach.filters.pure import PureFilter, stateless
 from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
+from rl_coach.utils import CoachError
 
 _EPSILON = 1e-6
+_KINDS = ("center", "standardize", "normalize")
 
 
 class ScalingFilter(VectorizedFilter):
@@ -41,6 +43,13 @@ class ReshapingFilter(ObservationFilter):
         super().__init__()
         self.shape = shape
 
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        try:
+            self.filter(input_observation_space.low)
+        except ValueError:
+            reason = f"the new shape {tuple(self.shape)} has another number of elements; choose another shape"
+            raise self._refuse(input_observation_space, reason) from None
+
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         return np.reshape(observation, self.shape)
 
@@ -66,6 +75,8 @@ class StandardizingFilter(ObservationFilter):
 
     def __init__(self, kind: str):
         super().__init__()
+        if kind not in _KINDS:
+            raise CoachError(f"StandardizingFilter: no kind {kind!r}; use {', '.join(map(repr, _KINDS))}")
         self.kind = kind
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:

@@ -333,7 +333,7 @@ class EpisodicExperienceReplay(Memory):
         if not self._lengths:
             raise CoachError(
                 f"cannot sample, because no episode is complete (episodes: {self.length()}, transitions: "
-                f"{self._store.length})"
+                f"{self._store.length}); use a longer heatup"
             )
         if self._num_training is None:
             return self._num_complete

@@ -19,6 +19,7 @@ from rl_coach.filters.observation import (
     ObservationSqueezeFilter,
     ObservationToUInt8Filter,
 )
+from rl_coach.filters.observation.observation_arithmetic_filters import ReshapingFilter, StandardizingFilter
 from rl_coach.spaces import (
     ImageObservationSpace,
     ObservationSpace,
@@ -363,3 +364,14 @@ class TestNormalization:
         other.get_filtered_observation_space(VectorObservationSpace(3))
         with pytest.raises(CoachError, match=r"'vector' have shape \(2,\), not \(3,\)"):
             other.restore_state_from_checkpoint(str(tmp_path), "a")
+
+
+class TestArithmeticFilters:
+    def test_an_unknown_kind_of_standardization_is_refused(self):
+        with pytest.raises(CoachError, match="no kind 'center_'; use 'center', 'standardize', 'normalize'"):
+            StandardizingFilter("center_")
+
+    def test_a_shape_with_another_number_of_elements_is_refused(self):
+        ReshapingFilter((3, 2)).validate_input_observation_space(VectorObservationSpace(6))
+        with pytest.raises(CoachError, match=r"the new shape \(3, 2\) has another number of elements"):
+            ReshapingFilter((3, 2)).validate_input_observation_space(VectorObservationSpace(5))
