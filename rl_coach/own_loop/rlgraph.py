@@ -278,6 +278,8 @@ def _set_clip(definition: Definition, schedule: Any) -> None:
     if isinstance(schedule, LinearSchedule):
         share = schedule.final_value / first
         definition.parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, share, schedule.decay_steps)
+    elif not isinstance(schedule, ConstantSchedule):
+        logger.warning("the spec's 'clip_ratio' stays at %g: only a linear schedule from step 0 is supported", first)
 
 
 PPO = [
