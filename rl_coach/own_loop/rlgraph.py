@@ -931,7 +931,7 @@ class RLgraphAgent(SpecAgent):
     def export_graph(self, filename: Any = None) -> pathlib.Path:
         """The same as ``export_model``. :param filename: a directory that is empty or does not exist"""
         if filename is None:
-            raise CoachError("export_graph needs a directory")
+            raise CoachError("export_graph needs a directory: give filename")
         return self.export_model(filename)
 
 
@@ -1004,7 +1004,8 @@ SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
-    """IMPALA. The default state space and environment are the same as in RLgraph's documentation."""
+    """IMPALA. Its attributes ``default_internal_states_space`` and ``default_environment_spec`` have RLgraph's values.
+    Coach does not use them: give the agent a ``state_space`` and an ``action_space``."""
 
     kind = "impala"
     default_internal_states_space = Tuple(FloatBox(shape=256), FloatBox(shape=256))

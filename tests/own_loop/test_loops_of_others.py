@@ -306,7 +306,7 @@ def test_what_cannot_be_given_is_refused_in_one_line():
         (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
         (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
         (lambda: agent.build({"a": 1}), "build_options are not supported"),
-        (lambda: agent.export_graph(), "export_graph needs a directory"),
+        (lambda: agent.export_graph(), "export_graph needs a directory: give filename"),
     ]:
         with pytest.raises(CoachError, match=reason) as caught:
             wrong()
