@@ -137,9 +137,11 @@ def _require_single_steps(core: Any) -> None:
     needed = getattr(core, "memory_requirement", MemoryRequirement.NOTHING)
     has_parts = core.batches.gives_sequences or core.learning.segment_steps is not None
     if has_parts or needed is not MemoryRequirement.NOTHING or isinstance(core.memory, DemonstrationReplay):
+        stores = core.learning.segment_steps is None and core.learns_from_recorded_steps
+        advice = ": store whole episodes with import_observations, and call update() without a batch" if stores else ""
         raise CoachError(
             f"agent '{core.name}' learns from several steps of an episode, so {type(core).__name__} cannot use "
-            f"update(batch)"
+            f"update(batch){advice}"
         )
 
 

@@ -175,7 +175,8 @@ class Agent:
         :param deterministic: choose the policy's best action, without exploration
         :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
             vector environment
-        :return: the action in the form of your environment; with several environments a list
+        :return: the action in the form of your environment; with several environments a list, or, if actions are tuples
+            or dicts, one tuple or dict with an array [N, ...] for each part
         :raises CoachError: if a state has a wrong form, the last action has no answer yet, or the state differs from
             the state that ``observe`` received
         """
@@ -522,8 +523,10 @@ class Agent:
 
         :param states: one state, or a batch [B, ...] of them
         :param deterministic: the best action; otherwise a draw from a separate random stream
-        :param infos: the info of your environment, a dict or a list of dicts; required if infos have an ``action_mask``
+        :param infos: the info of your environment, a dict or a list of dicts; required if the agent was made with
+            ``action_mask=True``
         :return: an action in the form of your environment, or [B, ...]
+        :raises CoachError: if a state has a wrong form, a mask is missing, or the agent does not use masks
         """
         policy = self._acting_policy()
         if infos:

@@ -348,7 +348,9 @@ IMPALA = [
     Row("environment_spec", (), Fields),  # SingleIMPALAAgent reads it when it plays
     *unused("your loop steps the environments: set num_envs instead")("num_workers", "visualize"),
     *unused("Coach's impala needs no queue for its segments")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
-    *unused("add them to the states instead")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
+    *unused("add the last action and the last reward to the states instead")(
+        "feed_previous_action_through_nn", "feed_previous_reward_through_nn"
+    ),
     *unused("impala learns after every batch_size segments")("update_spec.update_mode", "update_spec.update_interval"),
     *unused("impala has no target network")("update_spec.sync_interval"),
 ]

@@ -134,7 +134,7 @@ COMMON = [
     *refused("agents run in one process")(
         "execution.session_config", "execution.distributed_spec", "session_config", "distributed_spec",
     ),
-    *unused("use NoisyNetDense layers or noise in the exploration instead")("variable_noise"),
+    *unused("a spec has no noise of weights; set the noise of actions, actions_exploration, instead")("variable_noise"),
     *unused("the action space selects the distribution")("distributions|distributions_spec"),
 ]  # fmt: skip
 

@@ -621,8 +621,13 @@ def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():
 @pytest.mark.parametrize("name", ["IMPALA", "MMC", "DQfD", "DecisionTransformer", "DreamerV3", "NStepQ", "ACER"])
 def test_an_agent_that_needs_other_steps_of_the_episode_refuses_a_batch(name):
     agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)
-    with pytest.raises(CoachError, match="learns from several steps of an episode, so"):
+    with pytest.raises(CoachError, match="learns from several steps of an episode, so") as refused:
         agent.update(recorded_batch())
+    can_store = name in ("MMC", "DQfD", "DecisionTransformer")
+    assert ("store whole episodes with import_observations" in str(refused.value)) is can_store
+    if can_store:  # the advice works
+        agent.import_observations(recorded_batch())
+        assert agent.update() > 0
 
 
 def test_targets_that_wait_for_steps_that_nobody_plays_are_named(capsys):
