@@ -53,7 +53,7 @@ class PlayedEnvironment:
         self._is_of_rlgraph = hasattr(environment, "state_space")
         if not self._has_execute and not hasattr(environment, "step"):
             raise CoachError(
-                f"a {type(environment).__name__} has no method step or execute: give an environment of Gymnasium, "
+                f"{type(environment).__name__} has no method step or execute: give an environment of Gymnasium, "
                 f"TensorForce or RLgraph"
             )
 
