@@ -122,7 +122,7 @@ class ACERAgent(PolicyOptimizationAgent):
         if self.is_recurrent:
             yield (
                 f"agent '{self.name}' cannot have a recurrent network, because its memory stores no recurrent states: "
-                f"set middleware_parameters to FCMiddlewareParameters"
+                f"set middleware_parameters to FCMiddlewareParameters()"
             )
 
     def make_update_rule(self) -> UpdateRule:

@@ -23,7 +23,7 @@ _AS_IN = "it is '{}' with {}: from rl_coach.presets.tuned.{} import agent_params
 _VARIANTS = {
     "CrossQ": _AS_IN.format("SAC", "settings", "Pendulum_CrossQ"),
     "DroQ": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
-    "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight: EpisodicHindsightExperienceReplayParameters",
+    "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight, as the preset BitFlip_DQN_HER does",
     "MaskablePPO": "it is 'PPO' with action_mask=True",
     "RecurrentPPO": _AS_IN.format("PPO", "an LSTM", "CartPole_RecurrentPPO"),
     "SimbaV2": _AS_IN.format("SAC", "settings", "Pendulum_SimbaV2"),

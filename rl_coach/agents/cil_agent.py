@@ -62,13 +62,13 @@ class CILAgent(ImitationAgent):
     network_requirements = {"main": NetworkRequirement((HeadRequirement("RegressionHeadParameters", ("values",)),))}
 
     def unmet_by_settings(self) -> Iterator[str]:
-        yield from super().unmet_by_settings()
         key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
         if key not in known:
             yield (
                 f"agent '{self.name}' needs an observation '{key}' with the command, but the observations are {known}"
-                f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
+                f"{did_you_mean(key, known)}: set state_key_with_the_class_index of algorithm and memory to one of them"
             )
+        yield from super().unmet_by_settings()
         if not isinstance(self.spaces.action, BoxActionSpace):
             kind = type(self.spaces.action).__name__
             yield f"agent '{self.name}' imitates continuous actions, not {kind}: use BCAgentParameters()"
@@ -93,7 +93,8 @@ class CILAgent(ImitationAgent):
             key, odd = self.ap.algorithm.state_key_with_the_class_index, commands[~is_known.all(axis=1)]
             raise CoachError(
                 f"the command '{key}' is {(odd if len(odd) else commands)[0].tolist()} in a state, but agent "
-                f"'{self.name}' has only the branches 0 to {len(self._branches) - 1} (num_output_head_copies)"
+                f"'{self.name}' has only the branches 0 to {len(self._branches) - 1}: set num_output_head_copies of "
+                f"the head to the number of commands"
             )
         return commands[:, 0].astype(np.int32)
 

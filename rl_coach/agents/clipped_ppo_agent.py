@@ -90,7 +90,7 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
         if self.use_kl_regularization:
             yield (
                 "use_kl_regularization is True, but the loss of ClippedPPO has no divergence term: set it to False, "
-                "or use PPOAgentParameters()"
+                "or use AdaptivePPO (PPOAgentParameters)"
             )
 
 

@@ -46,7 +46,8 @@ class SingleDecider(DecisionPolicy):
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         if self._decision_maker not in actions_info:
-            suggestion = did_you_mean(self._decision_maker, actions_info)
+            names = f"; the deciding agents are {', '.join(actions_info)}"
+            suggestion = did_you_mean(self._decision_maker, actions_info) or names
             raise CoachError(f"there is no deciding agent '{self._decision_maker}'{suggestion}")
         return actions_info[self._decision_maker]
 
@@ -176,7 +177,9 @@ class CompositeAgent(AgentGroup):
             return dict.fromkeys(self.agents_parameters, value)
         unknown = [name for name in value if name not in self.agents_parameters]
         if unknown:
-            raise CoachError(f"there is no agent '{unknown[0]}'{did_you_mean(unknown[0], self.agents_parameters)}")
+            known = self.agents_parameters
+            suggestion = did_you_mean(unknown[0], known) or f"; the agents are {', '.join(known)}"
+            raise CoachError(f"there is no agent '{unknown[0]}'{suggestion}")
         return {name: value.get(name, False) for name in self.agents_parameters}
 
     def create_agents(self) -> None:
@@ -232,7 +235,10 @@ class CompositeAgent(AgentGroup):
     def _choice_of(self, name: str) -> ActionInfo:
         choice = self.agents[name].act()
         if choice is None:
-            raise CoachError(f"agent '{name}' chooses no actions, so it cannot be a decision maker of '{self.name}'")
+            raise CoachError(
+                f"agent '{name}' chooses no actions, so it cannot be a decision maker of '{self.name}': set "
+                f"decision_makers['{name}'] to False"
+            )
         return choice
 
     def observe(self, env_response: EnvResponse) -> bool:

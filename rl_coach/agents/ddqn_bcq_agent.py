@@ -119,7 +119,10 @@ class DDQNBCQAgent(DDQNAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if not self.ap.is_batch_rl_training:
-            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+            yield (
+                f"agent '{self.name}' learns from a fixed data set: use it in a BatchRLGraphManager, as the preset "
+                f"Pendulum_IQL_BatchRL does"
+            )
         if self._imitates and "imitation_model" not in self.ap.network_wrappers:
             yield (
                 f"agent '{self.name}' needs a network 'imitation_model' with a ClassificationHeadParameters: add it, "

@@ -138,7 +138,8 @@ class DFPAgent(ValueOptimizationAgent):
         if MEASUREMENTS not in self.spaces.state:
             yield (
                 f"agent '{self.name}' predicts the observation '{MEASUREMENTS}', which the environment does not have: "
-                f"set algorithm.use_accumulated_reward_as_measurement to True, or choose another agent or environment"
+                f"set algorithm.use_accumulated_reward_as_measurement to True and algorithm.goal_vector to [1.0], or "
+                f"choose another agent or environment"
             )
             return
         yield from self._unmet_by_measurements(self.spaces.state[MEASUREMENTS])
@@ -147,8 +148,8 @@ class DFPAgent(ValueOptimizationAgent):
         algorithm, count, names = self.ap.algorithm, int(np.prod(space.shape)), space.measurements_names
         if len(algorithm.goal_vector) != count:
             yield (
-                f"algorithm.goal_vector has {len(algorithm.goal_vector)} numbers, but there are {count} measurements "
-                f"({', '.join(names) or 'without names'}): give one number for each measurement"
+                f"the length of algorithm.goal_vector is {len(algorithm.goal_vector)}, and the number of measurements "
+                f"is {count} ({', '.join(names) or 'without names'}): give one number for each measurement"
             )
         if not 0 < len(algorithm.future_measurements_weights) <= algorithm.num_predicted_steps_ahead:
             yield (

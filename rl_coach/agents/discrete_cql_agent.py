@@ -70,6 +70,9 @@ def add_learned_weight(agent_parameters: Any) -> None:
     if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:
         return
     if not algorithm.conservative_weight > 0:
-        raise CoachError("algorithm.conservative_weight is 0, and alpha is learned: begin with a number above 0")
+        raise CoachError(
+            "algorithm.conservative_weight is 0, but algorithm.gap_threshold is set, so the weight is learned: set "
+            "conservative_weight to a number above 0, where learning begins"
+        )
     trained = {"log_alpha": math.log(algorithm.conservative_weight)}
     agent_parameters.network_wrappers[ALPHA] = ValuesParameters(trained, learning_rate=0.0003)

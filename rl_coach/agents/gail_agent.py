@@ -92,7 +92,7 @@ class GAILAgent(ClippedPPOAgent):
         network = self.networks["discriminator"]
         if network.head_outputs is not None and is_discrete is bool(network.outputs_named("v")):
             advice = (
-                "keep RegressionHeadParameters()"
+                "set its heads_parameters to [RegressionHeadParameters()]"
                 if is_discrete
                 else "add an input embedder 'action' and set its head to VHeadParameters()"
             )

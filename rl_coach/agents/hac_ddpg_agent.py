@@ -85,7 +85,8 @@ class HACDDPGAgent(DDPGAgent):
         if not isinstance(self.memory, EpisodicHindsightExperienceReplay):
             yield (
                 f"agent '{self.name}' needs a memory with hindsight, and {type(self.memory).__name__} has none: "
-                f"set memory to EpisodicHindsightExperienceReplayParameters()"
+                f"set memory to EpisodicHindsightExperienceReplayParameters(), with the settings of the preset "
+                f"Pendulum_HAC"
             )
         if self.subgoals is not None and not changes_nothing(self.output_filter):
             yield (

@@ -108,7 +108,8 @@ class IMPALAAgent(PolicyOptimizationAgent):
         if not isinstance(self.exploration_policy, (AdditiveNoise, Categorical)):
             yield (
                 f"agent '{self.name}' needs the probabilities of its actions, which exploration does not give: "
-                f"set exploration to CategoricalParameters() or ContinuousEntropyParameters()"
+                f"set exploration to CategoricalParameters() for discrete actions, or to ContinuousEntropyParameters() "
+                f"for continuous actions"
             )
 
     # acting

@@ -69,7 +69,8 @@ class Players(AgentGroup):
         self.self_play = self_play
         for name in self.agent_of.values():
             if name not in self.agents:
-                raise CoachError(f"agent_of: there is no agent '{name}'{did_you_mean(name, self.agents)}")
+                suggestion = did_you_mean(name, self.agents) or f"; the agents are {', '.join(self.agents)}"
+                raise CoachError(f"agent_of: there is no agent '{name}'{suggestion}")
         for name, agent in self.agents.items():
             if name not in self.agent_of.values():
                 raise CoachError(f"agent_of: agent '{name}' plays no player: name a player for it, or remove the agent")
@@ -232,7 +233,8 @@ class Players(AgentGroup):
         """
         for name in transitions:
             if name not in self.agents:
-                raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
+                suggestion = did_you_mean(name, self.agents) or f"; the agents are {', '.join(self.agents)}"
+                raise CoachError(f"there is no agent '{name}'{suggestion}")
         for name, agent in self.agents.items():
             if agent.parallel is not None or name in self.teams:
                 raise CoachError(
@@ -355,7 +357,8 @@ def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] 
         return dict(zip(players, agents))
     for player in agent_of:
         if player not in players:
-            raise CoachError(f"agent_of: there is no player '{player}'{did_you_mean(player, players)}")
+            suggestion = did_you_mean(player, players) or f"; the players are {', '.join(players)}"
+            raise CoachError(f"agent_of: there is no player '{player}'{suggestion}")
     missing = [player for player in players if player not in agent_of]
     if missing:
         raise CoachError(f"agent_of: no agent plays '{missing[0]}'; the players are {', '.join(players)}")

@@ -137,9 +137,11 @@ def _require_single_steps(core: Any) -> None:
     needed = getattr(core, "memory_requirement", MemoryRequirement.NOTHING)
     has_parts = core.batches.gives_sequences or core.learning.segment_steps is not None
     if has_parts or needed is not MemoryRequirement.NOTHING or isinstance(core.memory, DemonstrationReplay):
+        stores = core.learning.segment_steps is None and core.learns_from_recorded_steps
+        advice = ": store whole episodes with import_observations, and call update() without a batch" if stores else ""
         raise CoachError(
             f"agent '{core.name}' learns from several steps of an episode, so {type(core).__name__} cannot use "
-            f"update(batch)"
+            f"update(batch){advice}"
         )
 
 
@@ -211,10 +213,11 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS, "info", "next_info"))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
         raise CoachError(
-            "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode"
+            "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode: "
+            "store whole episodes with import_observations, and call update() without a batch"
         )
     if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
-        raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}")
+        raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}: leave them out")
     found = {}
     for name, about in (("states", "info"), ("next_states", "next_info")):
         read = [environment.read(one[name], one.get(about, {})) for one in rows]

@@ -373,7 +373,10 @@ class FixedDataActorCriticAgent(SoftActorCriticAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if not self.ap.is_batch_rl_training:
-            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+            yield (
+                f"agent '{self.name}' learns from a fixed data set: use it in a BatchRLGraphManager, as the preset "
+                f"Pendulum_IQL_BatchRL does"
+            )
         if not self.ap.algorithm.use_deterministic_for_evaluation:
             yield (
                 f"agent '{self.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to "

@@ -160,7 +160,7 @@ class ExplorationPolicy(KeepsEpisodeState):
             best action; for continuous actions, the action [D], not clipped to the space
         """
         raise NotImplementedError(
-            f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
+            f"{type(self).__name__} does not choose actions; set exploration to a policy, such as EGreedyParameters()"
         )
 
     def get_actions(
@@ -251,14 +251,20 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
     """A policy that chooses one of the actions of a ``DiscreteActionSpace``."""
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
-    advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
+    advice_on_actions = (
+        "the actions are not discrete; choose a policy for continuous actions, such as AdditiveNoiseParameters(), or "
+        "add a BoxDiscretization to the output_filter"
+    )
 
 
 class ContinuousActionExplorationPolicy(ExplorationPolicy):
     """A policy that chooses a point of a ``BoxActionSpace`` or a ``GoalsSpace``."""
 
     supported_actions: tuple[type, ...] = (BoxActionSpace, GoalsSpace)
-    advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
+    advice_on_actions = (
+        "the actions are not continuous; choose a policy for discrete actions, such as EGreedyParameters() or "
+        "CategoricalParameters()"
+    )
 
     def _mean_and_std(self, action_values: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """The mean and the agent's own standard deviation, if it has one, both of the action space's shape."""

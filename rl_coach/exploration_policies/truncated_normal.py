@@ -33,13 +33,13 @@ class TruncatedNormal(NoiseLevel):
     """A normal distribution around the mean, truncated at bounds. With clipping instead of truncation, the policy would
     choose the bounds themselves too often.
 
-    :param action_space: a box; it must be bounded if the noise is a share of its range
+    :param action_space: a box
     :param noise_schedule: the standard deviation in training, before the truncation
     :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :param clip_low: the lowest possible action, a number or one for each element
     :param clip_high: the highest possible action
     :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute
+        range; False: they are absolute. An element without two finite bounds has the range 1
     """
 
     def __init__(

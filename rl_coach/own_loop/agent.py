@@ -93,7 +93,8 @@ class Agent:
             algorithm
         :param kwargs: keys that replace keys of ``spec``
         :param additions: further keys, such as ``states`` and ``actions`` of TensorForce or ``state_space`` and
-            ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
+            ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``action_mask`` to
+            ``reward_threshold``
         :raises CoachError: if the specification is wrong, or has a key that Coach does not support
         """
         agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
@@ -174,7 +175,8 @@ class Agent:
         :param deterministic: choose the policy's best action, without exploration
         :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
             vector environment
-        :return: the action in the form of your environment; with several environments a list
+        :return: the action in the form of your environment; with several environments a list, or, if actions are tuples
+            or dicts, one tuple or dict with an array [N, ...] for each part
         :raises CoachError: if a state has a wrong form, the last action has no answer yet, or the state differs from
             the state that ``observe`` received
         """
@@ -436,7 +438,7 @@ class Agent:
             ``info`` and ``next_info`` contain action masks. None learns from the memory
         :return: the loss; 0 if there is no experience to learn from yet. With a batch, the result is a ``Loss``, which
             also has the loss of each row
-        :raises CoachError: if a batch was given, but the agent only learns from its newest episodes; a column is
+        :raises CoachError: if a batch was given, but the agent cannot learn from single recorded steps; a column is
             missing or unknown; or a value does not belong to its space
         """
         graph, core = self.graph_manager, self._core
@@ -502,8 +504,8 @@ class Agent:
         steps before the first step is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
-            and ``next_states``, [N, ...] each; or a dict of these names for each step. ``info`` and ``next_info``
-            contain action masks
+            and ``next_states``, [N, ...] each; or a dict of these names for each step. The last step of a truncated or
+            unfinished episode needs its ``next_states``. ``info`` and ``next_info`` contain action masks
         :return: number of steps stored
         :raises CoachError: if the agent only learns from its own steps; a column is missing, unknown or has a wrong
             form; a value does not belong to its space; or a filter needs the steps in order, and they are not
@@ -521,14 +523,23 @@ class Agent:
 
         :param states: one state, or a batch [B, ...] of them
         :param deterministic: the best action; otherwise a draw from a separate random stream
-        :param infos: the info of your environment, a dict or a list of dicts; required if infos have an ``action_mask``
+        :param infos: the info of your environment, a dict or a list of dicts; required if the agent was made with
+            ``action_mask=True``
         :return: an action in the form of your environment, or [B, ...]
+        :raises CoachError: if a state has a wrong form, a mask is missing, or the agent does not use masks
         """
         policy = self._acting_policy()
         if infos:
             masks = self._masks_of(infos)
+            if ACTION_MASK not in policy.observation_shapes:
+                raise CoachError(
+                    f"the agent does not use the '{ACTION_MASK}' of infos: make it with action_mask=True, or leave out "
+                    f"infos"
+                )
             named = dict(enumerate(states)) if self._observes_tuples else states
             states = {**(named if isinstance(named, Mapping) else {_OBSERVATION: named}), ACTION_MASK: masks}
+        elif self.uses_masks_of_infos and not (isinstance(states, Mapping) and ACTION_MASK in states):
+            raise CoachError(f"predict needs the '{ACTION_MASK}' of each state: give the infos of the states")
         shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
         parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
         is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
@@ -538,13 +549,15 @@ class Agent:
         """The mask of an info, or the masks of a list of infos as an array."""
         space = mask_space_of(self._core.environment_spaces.action)
         if space is None:
-            raise CoachError("infos are only for actions that can be masked")
+            raise CoachError("infos are only for discrete actions, which an action_mask can mask: leave out infos")
         try:
             if isinstance(infos, Mapping):
                 return mask_array(space, infos[ACTION_MASK])
             return np.stack([mask_array(space, one[ACTION_MASK]) for one in infos])
         except (LookupError, TypeError, ValueError) as error:
-            raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
+            raise CoachError(
+                f"infos must be an info with an '{ACTION_MASK}', or a list of such infos: {error!r}"
+            ) from error
 
     def _acting_policy(self) -> Policy:
         core = self._core
@@ -569,7 +582,7 @@ class Agent:
         :return: the list of the total rewards of the episodes that ended
         """
         if self._evaluation_rewards is not None:
-            raise CoachError("an evaluation is already in progress: end it first")
+            raise CoachError("an evaluation is already in progress: leave its 'with' block first")
         with self.graph_manager.evaluation() as rewards:
             self._evaluation_rewards = rewards
             try:
@@ -711,7 +724,7 @@ def make_agent(
     :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first of TensorFlow, JAX, PyTorch
         and MXNet that is installed
-    :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
+    :param num_devices: number of devices that share each batch; more than one device needs JAX. None uses one device
     :param experiment_path: directory for signals and checkpoints; None writes no files
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
@@ -764,7 +777,7 @@ def _checked_infos(infos: Any, count: int | None) -> Any:
         rows = count if count is None or ACTION_MASK not in found else len(found[ACTION_MASK])
     elif count is None or not isinstance(infos, (list, tuple, np.ndarray)):
         raise CoachError(
-            f"infos must be {'an info, a dict' if count is None else 'a list of infos'}, not {infos!r:.60}"
+            f"infos must be {'one info (a dict)' if count is None else 'a list of infos or a dict'}, not {infos!r:.60}"
         )
     else:
         found, rows = infos, len(infos)

@@ -80,7 +80,9 @@ def part_of_space(space: Any) -> Part:
         return Part("int", tuple(space.shape), _row(space.start), _row(space.start + space.nvec - 1))
     if isinstance(space, spaces.Box):
         return Part("float", tuple(space.shape), _row(space.low), _row(space.high))
-    raise CoachError(f"an agent of a spec does not support the space {shown(space)}")
+    raise CoachError(
+        f"a spec does not support the space {shown(space)}: give a Box, Discrete, MultiDiscrete or MultiBinary space"
+    )
 
 
 def _row(numbers: np.ndarray) -> Bound:
@@ -212,7 +214,9 @@ class Actions:
         if SINGLE in self.parts and len(named) == 1:
             named = {SINGLE: next(iter(named.values()))}
         if unknown := [name for name in named if name not in self.parts]:
-            raise CoachError(f"the spec's '{where}' has {shown(unknown[0])}; the actions are {', '.join(self.parts)}")
+            advice = f"the actions are {', '.join(map(str, self.parts))}"
+            advice = "give one value, because the action has no name" if SINGLE in self.parts else advice
+            raise CoachError(f"the spec's '{where}' has {shown(unknown[0])}; {advice}")
         found = {}
         for name, part in self.parts.items():
             low, high = part.lows.reshape(part.shape), part.highs.reshape(part.shape)

@@ -76,7 +76,8 @@ def make_task(framework: str, seed: int | None, num_devices: int | None, experim
     :raises CoachError: if the framework does not exist
     """
     if framework not in Frameworks.__members__:
-        suggestion = did_you_mean(framework, Frameworks.__members__)
+        known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
+        suggestion = did_you_mean(framework, known) or f"; choose from {', '.join(known)}"
         raise CoachError(f"there is no framework '{framework}'{suggestion}")
     task = TaskParameters(framework_type=Frameworks[framework], seed=seed, num_devices=num_devices)
     if experiment_path is not None:

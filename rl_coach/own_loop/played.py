@@ -52,7 +52,10 @@ class PlayedEnvironment:
         self._has_execute = hasattr(environment, "execute")
         self._is_of_rlgraph = hasattr(environment, "state_space")
         if not self._has_execute and not hasattr(environment, "step"):
-            raise CoachError(f"an environment has step or execute, and {type(environment).__name__} has neither")
+            raise CoachError(
+                f"{type(environment).__name__} has no method step or execute: give an environment of Gymnasium, "
+                f"TensorForce or RLgraph"
+            )
 
     def reset(self) -> Any:
         """Begin an episode. :return: its first state"""

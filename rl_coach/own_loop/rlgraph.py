@@ -278,6 +278,8 @@ def _set_clip(definition: Definition, schedule: Any) -> None:
     if isinstance(schedule, LinearSchedule):
         share = schedule.final_value / first
         definition.parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, share, schedule.decay_steps)
+    elif not isinstance(schedule, ConstantSchedule):
+        logger.warning("the spec's 'clip_ratio' stays at %g: only a linear schedule from step 0 is supported", first)
 
 
 PPO = [
@@ -346,7 +348,9 @@ IMPALA = [
     Row("environment_spec", (), Fields),  # SingleIMPALAAgent reads it when it plays
     *unused("your loop steps the environments: set num_envs instead")("num_workers", "visualize"),
     *unused("Coach's impala needs no queue for its segments")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
-    *unused("add them to the states instead")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
+    *unused("add the last action and the last reward to the states instead")(
+        "feed_previous_action_through_nn", "feed_previous_reward_through_nn"
+    ),
     *unused("impala learns after every batch_size segments")("update_spec.update_mode", "update_spec.update_interval"),
     *unused("impala has no target network")("update_spec.sync_interval"),
 ]
@@ -929,7 +933,7 @@ class RLgraphAgent(SpecAgent):
     def export_graph(self, filename: Any = None) -> pathlib.Path:
         """The same as ``export_model``. :param filename: a directory that is empty or does not exist"""
         if filename is None:
-            raise CoachError("export_graph needs a directory")
+            raise CoachError("export_graph needs a directory: give filename")
         return self.export_model(filename)
 
 
@@ -1002,7 +1006,8 @@ SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
-    """IMPALA. The default state space and environment are the same as in RLgraph's documentation."""
+    """IMPALA. Its attributes ``default_internal_states_space`` and ``default_environment_spec`` have RLgraph's values.
+    Coach does not use them: give the agent a ``state_space`` and an ``action_space``."""
 
     kind = "impala"
     default_internal_states_space = Tuple(FloatBox(shape=256), FloatBox(shape=256))

@@ -410,6 +410,8 @@ def _part(fields: Fields) -> Part:
         return Part(kind, shape, 0.0, 1.0)
     if kind == "int":
         return _choices(fields, shape, low, high)
+    if high is None and low is not None:  # as in RLgraph, one number is the upper bound
+        low, high = 0.0, low
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if low >= high:
         raise CoachError(f"the spec's '{fields.path('high')}' must be above 'low', not {high:g}")

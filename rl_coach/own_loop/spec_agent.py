@@ -190,7 +190,8 @@ class SpecAgent(Agent):
 
     :param positional: arguments in the order of the system's classes (the states, the actions, and so on), or one dict
         with the whole specification
-    :param settings: keys of the specification, and arguments of ``make_agent`` from ``num_envs`` on
+    :param settings: keys of the specification, and the arguments of ``make_agent`` from ``action_mask`` to
+        ``reward_threshold``
     :raises CoachError: if an argument is wrong
 
     :cvar family: the system of its specifications

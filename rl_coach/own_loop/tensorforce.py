@@ -100,7 +100,7 @@ def _part(fields: Fields, is_action: bool) -> Part:
     if kind == "int" and count is not None:
         return Part(kind, shape, 0.0, count - 1.0)
     if is_action and kind == "int":
-        raise CoachError(f"the spec's '{fields.path('num_actions')}' is missing")
+        raise CoachError(f"the spec's '{fields.path('num_actions')}' is missing: set it to the number of choices")
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if low >= high:
         raise CoachError(f"the spec's '{fields.path('max_value')}' must be above 'min_value', not {high:g}")
@@ -134,7 +134,7 @@ COMMON = [
     *refused("agents run in one process")(
         "execution.session_config", "execution.distributed_spec", "session_config", "distributed_spec",
     ),
-    *unused("use NoisyNetDense layers or noise in the exploration instead")("variable_noise"),
+    *unused("a spec has no noise of weights; set the noise of actions, actions_exploration, instead")("variable_noise"),
     *unused("the action space selects the distribution")("distributions|distributions_spec"),
 ]  # fmt: skip
 
@@ -409,7 +409,7 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
     _baseline(definition, fields, stack)
     if gae_lambda is not None:
         if not has_baseline:
-            raise CoachError("the spec's 'gae_lambda' needs a 'baseline_mode'")
+            raise CoachError("the spec's 'gae_lambda' needs a 'baseline_mode': set it to states or network")
         definition.set("algorithm.policy_gradient_rescaler", PolicyGradientRescaler.GAE)
         definition.set("algorithm.gae_lambda", gae_lambda)
 

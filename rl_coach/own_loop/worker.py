@@ -35,7 +35,7 @@ class SingleThreadedWorker:
     :param frameskip: number of times that each action is executed; the rewards are summed
     :param episode_finish_callback: called after each episode with its return, its duration in seconds, its number of
         actions and, if it has this argument, ``env_num``
-    :param preprocessing_spec: not supported; the agent's filters preprocess the states
+    :param preprocessing_spec: not supported; give it to the agent
     :param worker_executes_preprocessing: has no effect
     :param render: has no effect; make the environment with a window instead
     :param environment: older name of ``env_spec``
@@ -59,7 +59,7 @@ class SingleThreadedWorker:
         if agent is None or env_spec is None:
             raise CoachError("a SingleThreadedWorker needs an env_spec and an agent")
         if preprocessing_spec:
-            raise CoachError("preprocessing_spec is not supported: add a filter to the agent's parameters")
+            raise CoachError("a worker does not support preprocessing_spec: give it to the agent instead")
         if render:
             logger.warning("render has no effect: make the environment with visualize=True, or render_mode='human'")
         if len(agent.env_names) != num_environments:
@@ -211,5 +211,7 @@ def _environments_of(given: Any, count: int) -> list[Any]:
     if callable(given):
         return [given() for _ in range(count)]
     if count > 1:
-        raise CoachError(f"the worker has {count} environments: give a function that returns one")
+        raise CoachError(
+            f"the worker has {count} environments: give env_spec a function that makes one, or a dict with gym_env"
+        )
     return [given]

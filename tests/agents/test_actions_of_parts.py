@@ -169,5 +169,7 @@ def test_impala_stores_the_probability_of_all_parts(tmp_path):
 def test_agents_of_one_number_say_so_if_choices_are_not_combined(tmp_path):
     environment = GymVectorEnvironment(level=LEVEL)
     environment.combines_choices = False
-    with pytest.raises(CoachError, match=r"env_params\.combines_choices is False: choose ClippedPPO or A2C"):
+    with pytest.raises(
+        CoachError, match=r"env_params\.combines_choices is False: set it to True, or choose ClippedPPO or A2C"
+    ):
         graph(ACERAgentParameters(), environment, tmp_path, schedule(20))

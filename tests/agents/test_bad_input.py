@@ -94,7 +94,7 @@ def test_recurrent_networks_where_they_cannot_be(make, tmp_path):
     elif make in WITHOUT_EPISODES:
         assert "set memory to EpisodicExperienceReplayParameters()" in message
     else:
-        assert "set middleware_parameters to FCMiddlewareParameters" in message
+        assert "set middleware_parameters to FCMiddlewareParameters()" in message
 
 
 @pytest.mark.parametrize("make", [parameters.dqn, parameters.soft_actor_critic], ids=lambda make: make.__name__)

@@ -156,6 +156,12 @@ def test_states_without_a_command_and_discrete_actions_are_refused(tmp_path):
         CoachError, match=r"needs an observation 'high_level_comand'.*did you mean 'high_level_command'"
     ):
         graph(agent, Crossroads, tmp_path)
+    agent.memory.state_key_with_the_class_index = "high_level_comand"
+    with pytest.raises(CoachError, match="set state_key_with_the_class_index of algorithm and memory to one of them"):
+        graph(agent, Crossroads, tmp_path)
+    agent.algorithm.state_key_with_the_class_index = "high_level_command"
+    with pytest.raises(CoachError, match=r"set memory.state_key_with_the_class_index, or use another memory"):
+        graph(agent, Crossroads, tmp_path)
     with pytest.raises(CoachError, match="imitates continuous actions"):
         graph(imitating(recorded(tmp_path)), DiscreteCrossroads, tmp_path)
 

@@ -204,7 +204,7 @@ def test_an_agent_of_a_user_may_select_among_familiar_actions(tmp_path):
 
 
 def test_what_it_needs_is_said_in_a_line(tmp_path):
-    with pytest.raises(CoachError, match="learns from a fixed data set: give it a BatchRLGraphManager"):
+    with pytest.raises(CoachError, match="learns from a fixed data set: use it in a BatchRLGraphManager"):
         graph(constrained(), Bandit, tmp_path)
     agent = constrained()
     agent.algorithm.action_drop_method_parameters = NNImitationModelParameters()

@@ -246,7 +246,7 @@ def with_single_transitions(agent: Any) -> None:
     [
         (without_scale, Larder, "names 'helth', which is not a measurement; did you mean 'health'"),
         (with_wrong_scale, Larder, r"scale_measurements_targets\['food'\] is 0; it must be a number above 0"),
-        (with_wrong_goal, Larder, r"goal_vector has 1 numbers, but there are 2 measurements \(health, food\)"),
+        (with_wrong_goal, Larder, r"goal_vector is 1, and the number of measurements is 2 \(health, food\)"),
         (with_many_weights, Larder, "future_measurements_weights has 4 numbers, and num_predicted_steps_ahead is 3"),
         (with_single_transitions, Larder, "learns from complete episodes, and its memory, ExperienceReplay, does"),
         (lambda agent: None, Lottery, "predicts the observation 'measurements', which the environment does not have"),

@@ -128,7 +128,7 @@ def test_several_updates_are_those_of_the_paper(expectile, beta, tmp_path):
 
 
 def test_it_needs_data_and_a_mean_action(tmp_path):
-    with pytest.raises(CoachError, match="give it a BatchRLGraphManager"):
+    with pytest.raises(CoachError, match="use it in a BatchRLGraphManager"):
         graph(IQLAgentParameters(), Target, tmp_path)
     sampling = IQLAgentParameters()
     sampling.algorithm.use_deterministic_for_evaluation = False

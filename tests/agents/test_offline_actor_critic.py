@@ -198,5 +198,5 @@ def test_advantage_weighted_updates_are_those_of_the_paper(tmp_path):
 
 
 def test_advantage_weighted_actor_critic_needs_data(tmp_path):
-    with pytest.raises(CoachError, match="give it a BatchRLGraphManager"):
+    with pytest.raises(CoachError, match="use it in a BatchRLGraphManager"):
         graph(AWACAgentParameters(), Target, tmp_path)

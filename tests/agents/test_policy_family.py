@@ -574,7 +574,7 @@ def test_acer_learns_from_each_segment_at_once(tmp_path):
 def test_acer_refuses_a_recurrent_network(tmp_path):
     parameters = small_acer()
     parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=4)
-    with pytest.raises(CoachError, match="set middleware_parameters to FCMiddlewareParameters"):
+    with pytest.raises(CoachError, match=r"set middleware_parameters to FCMiddlewareParameters\(\)"):
         graph(parameters, Bandit, tmp_path)
 
 

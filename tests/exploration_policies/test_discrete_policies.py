@@ -389,7 +389,7 @@ def test_the_bases_choose_nothing():
     policy = ExplorationPolicy(ACTIONS)
     policy.reset()
     assert policy.requires_action_values() and policy.get_control_param() == 0
-    with pytest.raises(NotImplementedError, match="set the exploration to a policy"):
+    with pytest.raises(NotImplementedError, match="set exploration to a policy"):
         policy.get_action(VALUES)
     with pytest.raises(NotImplementedError, match="DiscreteActionExplorationPolicy does not choose"):
         DiscreteActionExplorationPolicy(ACTIONS).get_action(VALUES)

@@ -305,7 +305,7 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
     segments = ppo()
     segments.memory = EpisodicExperienceReplayParameters()
     refused("PPOAgent learns from its newest episodes, not from a data set", segments)
-    refused("passes over single transitions: give its networks a middleware that is not recurrent", recurrent_dqn())
+    refused("passes over single transitions: set middleware_parameters to FCMiddlewareParameters()", recurrent_dqn())
     refused("there are no data to learn from", heatup=0)
     refused("train_to_eval_ratio is 1.5; it must be", train_to_eval_ratio=1.5)
     filtered = learner()

@@ -409,12 +409,16 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
     assert agent.predict(state(), infos={"action_mask": mask}) == 2
     batch = [state(0.1), state(0.5)], [{"action_mask": mask}, {"action_mask": mask[::-1]}]
     assert list(agent.predict(np.stack(batch[0]), infos=batch[1])) == [2, 1]
-    with pytest.raises(CoachError, match="infos is an info with an 'action_mask'"):
+    with pytest.raises(CoachError, match="infos must be an info with an 'action_mask'"):
         agent.predict(state(), infos={"mask": mask})
-    with pytest.raises(CoachError, match="infos are only for actions that can be masked"):
+    with pytest.raises(CoachError, match="infos are only for discrete actions"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,))).predict(
             state(), infos={"action_mask": mask}
         )
+    with pytest.raises(CoachError, match="predict needs the 'action_mask' of each state: give the infos"):
+        agent.predict(state())
+    with pytest.raises(CoachError, match="does not use the 'action_mask' of infos: make it with action_mask=True"):
+        agent_of("DQN", observation_space=PLACE, action_space=Discrete(4)).predict(state(), infos={"action_mask": mask})
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
 
@@ -429,7 +433,10 @@ def test_masks_that_an_environment_does_not_have_are_refused(env):
 def test_infos_are_one_for_each_environment():
     mask = {"action_mask": np.array([0, 1], np.int8)}
     one, two = bandit(action_mask=True), bandit(action_mask=True, num_envs=2)
-    for infos, message in [([mask], "infos must be an info, a dict, not"), ("mask", "infos must be an info, a dict")]:
+    for infos, message in [
+        ([mask], r"infos must be one info \(a dict\), not"),
+        ("mask", r"must be one info \(a dict\)"),
+    ]:
         with pytest.raises(CoachError, match=message):
             one.act(state(), infos=infos)
     states = np.stack([state()] * 2)
@@ -438,7 +445,7 @@ def test_infos_are_one_for_each_environment():
         for infos in ([mask] * 3, {"action_mask": [mask["action_mask"]] * 3}):
             with pytest.raises(CoachError, match=r"infos has 3 rows, and there are (1|2) environments"):
                 call(infos)
-    with pytest.raises(CoachError, match="infos must be a list of infos, not"):
+    with pytest.raises(CoachError, match="infos must be a list of infos or a dict, not"):
         two.act(states, infos=3)
     assert two.act(states, infos=both) == [1, 0]
     with pytest.raises(CoachError, match="infos has 2 rows, and there are 1 environments"):
@@ -616,8 +623,13 @@ def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():
 @pytest.mark.parametrize("name", ["IMPALA", "MMC", "DQfD", "DecisionTransformer", "DreamerV3", "NStepQ", "ACER"])
 def test_an_agent_that_needs_other_steps_of_the_episode_refuses_a_batch(name):
     agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)
-    with pytest.raises(CoachError, match="learns from several steps of an episode, so"):
+    with pytest.raises(CoachError, match="learns from several steps of an episode, so") as refused:
         agent.update(recorded_batch())
+    can_store = name in ("MMC", "DQfD", "DecisionTransformer")
+    assert ("store whole episodes with import_observations" in str(refused.value)) is can_store
+    if can_store:  # the advice works
+        agent.import_observations(recorded_batch())
+        assert agent.update() > 0
 
 
 def test_targets_that_wait_for_steps_that_nobody_plays_are_named(capsys):

@@ -306,7 +306,7 @@ def test_what_cannot_be_given_is_refused_in_one_line():
         (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
         (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
         (lambda: agent.build({"a": 1}), "build_options are not supported"),
-        (lambda: agent.export_graph(), "export_graph needs a directory"),
+        (lambda: agent.export_graph(), "export_graph needs a directory: give filename"),
     ]:
         with pytest.raises(CoachError, match=reason) as caught:
             wrong()
@@ -507,11 +507,11 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
     worker = SingleThreadedWorker(ladder, agent)
     for wrong, reason in [
         (lambda: SingleThreadedWorker(ladder), "needs an env_spec and an agent"),
-        (lambda: SingleThreadedWorker(object(), agent), "object has neither"),
+        (lambda: SingleThreadedWorker(object(), agent), "object has no method step or execute"),
         (lambda: SingleThreadedWorker(ladder, agent, 2), "the agent has 1 environments, the worker 2"),
-        (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
+        (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give env_spec a function that makes"),
         (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' must be the id"),
-        (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
+        (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "give it to the"),
         (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, reset=False), "execute with reset=True first"),

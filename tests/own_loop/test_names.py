@@ -146,6 +146,7 @@ def test_boxes():
     assert {int(choice.sample()) for _ in range(100)} == {0, 1, 2, 3} and not choice.contains(4)
     assert IntBox(3, 5).contains(3) and BoolBox().contains(True) and FloatBox().low == -np.inf
     assert FloatBox(add_batch_rank=True).sample(6).shape == (6,)
+    assert (FloatBox(2.0).low, FloatBox(2.0).high) == (0.0, 2.0)  # as in RLgraph
 
 
 def test_containers():

@@ -252,3 +252,20 @@ def test_the_noise_of_tensorforce_moves_in_each_timestep():
     agent = tensorforce.NAFAgent(states, actions, actions_exploration=noise, **SETTINGS)
     process = agent.graph_manager.get_agent().exploration_policy
     assert (process.dt, process.sigma, process.theta) == (1.0, 0.3, 0.5)
+
+
+def test_a_clip_ratio_that_is_no_line_from_the_first_step_stays_with_a_warning(caplog):
+    curve = {"type": "exponential_decay", "from": 0.2, "to": 0.1}
+    for given, is_ignored in ((curve, True), ([0.2, 0.1, 100, 50], True), ([0.2, 0.1], False), (0.2, False)):
+        caplog.clear()
+        agent = rlgraph.PPOAgent(FloatBox(shape=2), 3, network_spec=DENSE, clip_ratio=given, **SETTINGS)
+        assert agent.graph_manager.agent_params.algorithm.clip_likelihood_ratio_using_epsilon == 0.2
+        assert ("the spec's 'clip_ratio' stays at 0.2" in caplog.text) is is_ignored
+
+
+def test_one_value_for_an_action_without_a_name():
+    states = {"type": "float", "shape": 2}
+    one_line(
+        lambda: tensorforce.ConstantAgent(states, {"num_actions": 3}, action_values={"a": 1, "b": 2}, **SETTINGS),
+        "'action_values' has 'a'; give one value, because the action has no name",
+    )

@@ -94,10 +94,12 @@ def unmet_by_spaces(agent: Any) -> Iterator[str]:
     # a level above sets the goal
     known = [*states.sub_spaces, *([] if agent.ap.is_a_highest_level_agent else ["desired_goal"])]
     lacking = [name for name in memory.needed_observations if name not in known]
+    has_key = hasattr(agent.ap.memory, "state_key_with_the_class_index")
+    advice = "set memory.state_key_with_the_class_index, or " if has_key else ""
     for name in lacking:
         yield (
             f"{type(memory).__name__} needs the observation '{name}', and the states of agent '{agent.name}' have only "
-            f"{', '.join(map(repr, known))}: use another memory"
+            f"{', '.join(map(repr, known))}: {advice}use another memory"
         )
     if memory.stores_goals_as_actions and not lacking:
         goal = memory.needed_observations[-1]
@@ -136,7 +138,7 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
     if needs_newest or not agent.learns_by_rule:
         yield (
             f"agent '{agent.name}' cannot act during its updates: algorithm.act_beside_learning needs an agent "
-            f"with an update rule that can learn from the experience of any policy"
+            f"with an update rule that can learn from the experience of any policy: set it to False"
         )
 
 
@@ -172,7 +174,8 @@ def _require_passes(agent: Any) -> None:
     if agent.ap.is_batch_rl_training:
         raise CoachError(
             f"agent '{agent.name}' learns from {source}, but batch reinforcement learning makes passes over single "
-            f"transitions: give its networks a middleware that is not recurrent"
+            f"transitions: set middleware_parameters to FCMiddlewareParameters(), or return a DataSetPass from "
+            f"make_batches"
         )
     if agent.row_unit is RowUnit.EPOCH:
         raise CoachError(

@@ -241,7 +241,7 @@ def make_curious(agent: Any) -> None:
     if agent.is_recurrent and not agent.is_on_policy:
         raise CoachError(
             f"agent '{agent.name}' learns from sequences, and curiosity rewards single transitions: set "
-            f"middleware_parameters to FCMiddlewareParameters, or curiosity to None"
+            f"middleware_parameters to FCMiddlewareParameters(), or curiosity to None"
         )
     signal = agent.register_signal(INTRINSIC_REWARD)
     agent.signals.use_for_rule(INTRINSIC_REWARD, signal)
@@ -264,8 +264,8 @@ def unmet_by_curiosity(agent: Any) -> Iterator[str]:
     elif not agent.supports_curiosity or is_replaced(agent, "supports_curiosity"):
         yield (
             f"agent '{agent.name}' ({type(agent).__name__}) does not learn from the rewards of single steps, so "
-            f"curiosity has no effect on it: {advice}, or choose DQN, DDQN, C51, QR-DQN, Rainbow, NAF, DDPG, TD3, SAC "
-            f"or ClippedPPO"
+            f"curiosity has no effect on it: {advice}, or choose DQN, DDQN, C51, QR-DQN, NAF, DDPG, TD3, SAC or "
+            f"ClippedPPO"
         )
     elif agent.ap.algorithm.n_step > 1:
         yield (

@@ -108,7 +108,10 @@ class AgentRequirements:
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
-                yield f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}"
+                yield (
+                    f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}: "
+                    f"set network_wrappers['{name}']"
+                )
         yield from _unmet_by_framework(agent, parameters)
         if self.needs_bounded_actions and not (isinstance(actions, BoxActionSpace) and actions.is_bounded):
             found, advice = type(actions).__name__, "choose another agent or environment"
@@ -125,15 +128,16 @@ class AgentRequirements:
         elif isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             digits, are_many = sum(map(math.log10, actions.counts)), math.prod(actions.counts) > 4096
             found = f"there are 10^{digits:.1f}, more than 4096" if are_many else "env_params.combines_choices is False"
+            advice = "" if are_many else "set it to True, or "
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
-                f"action, and {found}: choose ClippedPPO or A2C, which make each choice separately"
+                f"action, and {found}: {advice}choose ClippedPPO or A2C, which make each choice separately"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step
         for part, most in ((f"agent '{agent}'", self.max_n_step), (type(memory).__name__, memory.max_n_step)):
             if n_step > most:
-                yield f"algorithm.n_step is {n_step}, and {part} uses single rewards: set it to -1"
+                yield f"algorithm.n_step is {n_step}, and {part} does not support n-step sums of rewards: set it to -1"
         if self.rescalers and parameters.algorithm.policy_gradient_rescaler not in self.rescalers:
             yield unknown_rescaler(agent, parameters.algorithm.policy_gradient_rescaler, self.rescalers)
 
@@ -175,7 +179,7 @@ class AgentRequirements:
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
                 f"exploration of agent '{agent}' needs probabilities, but the agent predicts values of actions: "
-                f"set exploration to EGreedyParameters() or BoltzmannParameters()"
+                f"set exploration to EGreedyParameters()"
             )
         for name, requirement in self.network_requirements.items():
             if name in networks and (heads := networks[name].head_outputs) is not None:
@@ -219,7 +223,7 @@ def unmet_by_recurrent_networks(
     :param learns_from_sequences: True if batches are segments of episodes
     :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step
     """
-    advice = "set middleware_parameters to FCMiddlewareParameters"
+    advice = "set middleware_parameters to FCMiddlewareParameters()"
     for name in recurrent:
         if name != asked and learns_from_stored_states:
             yield (

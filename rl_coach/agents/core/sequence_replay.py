@@ -153,7 +153,7 @@ class _UnrolledView:
                 return row
         raise CoachError(
             "the update rule changes observations before it passes them to a recurrent network: pass batch.states or "
-            "batch.next_states unchanged, or set middleware_parameters to FCMiddlewareParameters"
+            "batch.next_states unchanged, or set middleware_parameters to FCMiddlewareParameters()"
         )
 
     def _unroll(self, unroll: Any) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
         if column is None or np.ma.is_masked(column):
             raise CoachError(
                 "some transitions in the memory, such as recorded ones, have no recurrent state of the network: to "
-                "learn from them, set middleware_parameters to FCMiddlewareParameters"
+                "learn from them, set middleware_parameters to FCMiddlewareParameters()"
             )
         found[name] = np.ma.getdata(column)
     return found
