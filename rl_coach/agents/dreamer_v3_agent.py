@@ -168,10 +168,7 @@ class DreamerV3Agent(PolicyAgent):
         if not self.memory.samples_sequences:
             yield f"{name} learns from sequences of whole episodes: set memory to EpisodicExperienceReplayParameters()"
         if self.ap.algorithm.override_episode_rewards_with_the_last_transition_reward:
-            yield (
-                f"{name} stores parts of episodes, which algorithm."
-                f"override_episode_rewards_with_the_last_transition_reward does not support: set it to False"
-            )
+            yield f"{name} cuts episodes: set override_episode_rewards_with_the_last_transition_reward to False"
         if self.size.deter % BLOCKS:
             yield f"{name} has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
         if isinstance(self.spaces.action, BoxActionSpace) and not self.spaces.action.is_bounded:
