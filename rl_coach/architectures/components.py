@@ -21,6 +21,8 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
         removed
     """
     found = wanted
+    if isinstance(wanted, property):  # an attribute of the class of parameters, not of an object
+        raise CoachError("the parameters of a network's part must be an object, not a class: add () to the class")
     if isinstance(wanted, str):
         found = known[wanted] if wanted in known else _imported(wanted, known, base)
     if isinstance(found, type) and issubclass(found, RetiredBase):

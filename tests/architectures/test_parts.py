@@ -130,6 +130,7 @@ def test_an_own_recurrent_middleware_remembers_until_it_is_reset():
     [
         ("QHaed", "no Head 'QHaed'; did you mean 'QHead'"),
         ("json:JSONDecoder", "is not a part of a network: use a subclass of rl_coach.architectures.heads.Head"),
+        (InputEmbedderParameters.path, r"must be an object, not a class: add \(\)"),
     ],
 )
 def test_a_head_that_is_none_is_named(wanted, message):
