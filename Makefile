@@ -116,10 +116,12 @@ ON_TORCH := tests/architectures/torch_components tests/agents/test_toy_agent.py 
   tests/agents/test_dreamer_v3.py::test_the_loss_is_the_papers
 HAS_TORCH = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'
 
+TYPES := $(BIN)/mypy && $(BIN)/lint-imports
+
 # mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.
 test: style
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	$(MAKE) --no-print-directory types >"$$log" 2>&1 & typing=$$!; \
+	{ $(TYPES); } >"$$log" 2>&1 & typing=$$!; \
 	echo "on JAX:"; COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(QUICK) $(ON_JAX) $(LEARNERS); on_jax=$$?; \
 	echo "on TensorFlow:"; $(TESTS) $(MORE) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
 	echo "on PyTorch:"; on_torch=0; \
@@ -272,8 +274,7 @@ style: $(VENV)/.test-installed
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.test-installed
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(TYPES)
 
 format: $(VENV)/.test-installed
 	$(BIN)/ruff check --fix .
