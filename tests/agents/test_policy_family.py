@@ -582,5 +582,5 @@ def test_clipped_ppo_refuses_a_divergence_term_and_names_the_agent_that_has_one(
     algorithm = clipped_ppo().algorithm
     algorithm.use_kl_regularization = True
     assert [message.rpartition(": ")[2] for message in algorithm.unmet()] == [
-        "set it to False, or use PPOAgentParameters()"
+        "set it to False, or use AdaptivePPO (PPOAgentParameters)"
     ]
