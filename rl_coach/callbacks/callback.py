@@ -45,7 +45,7 @@ class RunView:
     :ivar row: the signals in the last written row of the CSV, by name; with several agents, the names begin with the
         agent's name
     :ivar stop_reason: the reason why a callback stops the run; None if no callback stops it
-    :ivar steps_before: ``steps`` at the last call of the same method
+    :ivar steps_before: ``steps`` at the previous call of the callback's method that runs now, such as ``on_step``
     :ivar has_reached_target: True if the run stops because the last evaluation was good enough
     :ivar has_asked: True if there may be a request; each step of training checks only this attribute
     """
@@ -76,7 +76,7 @@ class RunView:
         return self._run.total_steps_counters[RunPhase.HEATUP][EnvironmentSteps] + self.steps
 
     def every(self, n: int) -> bool:
-        """True if ``steps`` has reached a multiple of ``n`` since the last call of the same method.
+        """True if ``steps`` has reached a multiple of ``n`` since the previous call of the callback's method.
 
         Use this method instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by
         more than 1 and skips most multiples. In ``on_step`` the result is True once for each n steps of training, if n

@@ -77,7 +77,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar combines_choices: for MultiDiscrete, MultiBinary, Tuple and Dict spaces. True: each combination of choices is
         one discrete action. False: an action has a choice for each part of the space. None is False for agents that
         support actions of several parts, otherwise True
-    :cvar seen_by_agents: the names of the settings that change the agent's observations and actions
+    :cvar seen_by_agents: the names of the settings that an exported policy stores, except ``combines_choices``, which
+        the policy's action space shows
     """
 
     constraints = {
@@ -108,8 +109,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.combines_choices: bool | None = None
 
     def as_seen(self) -> dict[str, Any]:
-        """The settings that change the agent's observations and actions, by name, as plain data for exported
-        policies."""
+        """The settings that an exported policy stores, by name, as plain data. They let the environment show the policy
+        the same observations."""
         found = {name: getattr(self, name) for name in self.seen_by_agents}
         kind = self.observation_space_type
         return {**found, "observation_space_type": None if kind is None else kind.name}

@@ -139,7 +139,8 @@ class AsynchronousWorkers:
         """
         if not CAN_SHARE:
             raise CoachError(
-                "workers that share weights (-n) need Linux or macOS: use several copies of the environment instead"
+                "workers that share weights (-n) need Linux or macOS: leave out -n, and act in several copies of the "
+                "environment: -cp 'env_params.num_environments = 4'"
             )
         with stop_signals.listening():
             self._run()

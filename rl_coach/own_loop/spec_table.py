@@ -25,7 +25,7 @@ class Row:
     :param keys: the path of the key, such as ``"update_spec.batch_size"``. Older names of the last part follow after
         ``|``
     :param put: stores the value in the definition
-    :param read: checks and converts the value; None for no change
+    :param read: checks and converts the value. If it returns None, the definition does not change
     """
 
     keys: str

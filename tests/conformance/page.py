@@ -15,7 +15,8 @@ _BEGINNING = """\
 # Features that work together
 
 Look up whether two features work together. Coach refuses a run with features that do not work together: it prints one
-line and ends before the first step. The last two tables list the refused combinations and this line.
+line and ends before the first step. Exception: the value `export and act` can be refused at the export, after the run.
+The last two tables list the refused combinations and this line.
 
 The first table lists the features. An axis is a kind of feature, and a value is one feature of this kind:
 
@@ -47,8 +48,9 @@ steps |
 short runs. Either Coach refuses the run, or the agent learns from exactly the data that the environment has logged.
 Other tests cover the agents {alone}.
 
-Coach refuses a run that has one of the listed values of each axis in a row. A value in quotation marks contains a
-comma. The message is an example, with the names of the first agent and the first values of the row.
+Each row lists values of one axis or of several axes. Coach refuses a run that has, for every axis of the row, one of
+the listed values. A value in quotation marks contains a comma. The message is an example, with the names of the first
+agent and the first values of the row.
 
 Each row was tested with the usual values of the agent on all other axes. The usual way is `one environment`, or
 `recorded data` for {from_data}.

@@ -133,7 +133,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         shape, reached = np.shape(state[_GOAL]), self.goals_space.goal_from_state(next_state)
         if np.shape(reached) != shape and np.size(reached) != np.prod(shape):
             raise CoachError(
-                f"'{_GOAL}' has the shape {shape}, but states reach goals of the shape {np.shape(reached)}"
+                f"'{_GOAL}' has the shape {shape}, but the observation '{self.goals_space.goal_name}' has the shape "
+                f"{np.shape(reached)}: set goal_name of memory.goals_space to an observation of the same shape"
             )
 
     def _check_room(self, copies: int) -> None:

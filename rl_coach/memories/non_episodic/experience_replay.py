@@ -54,7 +54,10 @@ class ExperienceReplay(Memory):
         super().__init__(check_max_size(max_size))
         granularity, capacity = self.max_size
         if granularity != MemoryGranularity.Transitions or capacity < 1:
-            raise CoachError(f"the size of {type(self).__name__} must be at least 1 transition, not {max_size}")
+            raise CoachError(
+                f"max_size of {type(self).__name__} must be (MemoryGranularity.Transitions, N) with N from 1, not "
+                f"{max_size}"
+            )
         self.allow_duplicates = allow_duplicates_in_batch_sampling
         self._store = TransitionStore(capacity, self._drop_oldest)
 
