@@ -27,18 +27,25 @@ def _parts_of(memory: Memory) -> Iterator[tuple[int, Batch]]:
         yield first, memory.transitions_at(np.arange(first, min(first + _ROWS_AT_ONCE, count)))
 
 
+def _lacks_probabilities(rows: Batch) -> bool:
+    """True if some rows have probabilities of actions, and others have none, which are stored as NaN."""
+    if PROBABILITIES not in rows.info_columns:
+        return False
+    found = np.asarray(rows.info(PROBABILITIES))
+    return found.dtype.kind == "f" and bool(np.isnan(found).all(axis=-1).any())
+
+
 def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, has_earlier: bool = False) -> None:
     """Check the transitions that a memory has loaded from a file.
 
     :param spaces: the spaces of stored transitions
     :param place: the file, for the message
     :param has_earlier: True if the memory also contains transitions of earlier files
-    :raises CoachError: if a value does not belong to its space; the message has the first such step. Or if only some of
-        the files have probabilities of actions
+    :raises CoachError: if a value does not belong to its space; the message has the first of these steps. Or if only
+        some of the files have probabilities of actions
     """
     for first, rows in _parts_of(memory):
-        found = np.asarray(rows.info(PROBABILITIES)) if PROBABILITIES in rows.info_columns else np.zeros((0, 1))
-        if has_earlier and found.dtype.kind == "f" and np.isnan(found).all(axis=-1).any():
+        if has_earlier and _lacks_probabilities(rows):
             raise CoachError(
                 f"'{place}': only some of the files have '{PROBABILITIES}': remove it from these files, or add it to "
                 f"the other files"
