@@ -121,7 +121,7 @@ class DDQNBCQAgent(DDQNAgent):
         if not self.ap.is_batch_rl_training:
             yield (
                 f"agent '{self.name}' learns from a fixed data set: use it in a BatchRLGraphManager, as the preset "
-                f"Pendulum_IQL_BatchRL does"
+                f"CartPole_DDQN_BCQ_BatchRL does"
             )
         if self._imitates and "imitation_model" not in self.ap.network_wrappers:
             yield (
