@@ -32,18 +32,21 @@ NAMES_HERE = {
 """The names of settings in Coach, by their names in Stable-Baselines3 and other libraries."""
 _NETWORK = "agent_params.network_wrappers['main']"
 _EPSILON = "agent_params.exploration.epsilon_schedule=LinearSchedule(1, END, STEPS)"
-_PLAYING = "agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(N)"
+_ALGORITHM = "agent_params.algorithm"
+_PLAYING = f"{_ALGORITHM}.num_consecutive_playing_steps=EnvironmentSteps(N)"
 ON_THE_COMMAND_LINE = {
     "buffer_size": "agent_params.memory.max_size=(MemoryGranularity.Transitions, N)",
+    "ent_coef": f"{_ALGORITHM}.beta_entropy, for SAC {_ALGORITHM}.temperature",
     "exploration_fraction": _EPSILON,
     "exploration_final_eps": _EPSILON,
     "learning_starts": "heatup_steps=EnvironmentSteps(N)",
     "n_envs": "env_params.num_environments",
-    "n_steps": f"{_PLAYING}, for A2C agent_params.algorithm.num_steps_between_gradient_updates=N",
+    "n_steps": f"{_PLAYING}, for A2C {_ALGORITHM}.num_steps_between_gradient_updates=N",
     "policy_kwargs": f"{_NETWORK}.middleware_parameters.scheme=[Dense(N)] and "
     f"{_NETWORK}.input_embedders_parameters['observation'].scheme=[Dense(N)]",
+    "target_kl": f"{_ALGORITHM}.target_kl_divergence, for TRPO {_ALGORITHM}.max_kl_divergence",
     "tensorboard_log": "the flag --tensorboard",
-    "train_freq": _PLAYING,
+    "train_freq": f"{_PLAYING}, for TD3 also {_ALGORITHM}.act_for_full_episodes=False",
     "use_sde": "the flag -ept rl_coach.exploration_policies.state_dependent_noise:StateDependentNoiseParameters",
     "vf_coef": f"{_NETWORK}.heads_parameters[0].loss_weight",
 }

@@ -413,7 +413,7 @@ def test_mistakes_are_one_line_of_the_command(capsys, tmp_path, text, part):
 
 def is_accepted(setting):
     """True if a setting changes one of these presets without an error."""
-    for preset in ("CartPole_DQN", "CartPole_A3C", "CartPole_ClippedPPO"):
+    for preset in ("CartPole_DQN", "CartPole_A3C", "CartPole_ClippedPPO", "CartPole_TRPO", "tuned/Pendulum_SAC"):
         with contextlib.suppress(CoachError):
             apply_custom_parameters(preset_catalogue.load(preset_catalogue.expand(preset)), setting)
             return True
@@ -429,6 +429,6 @@ def test_the_forms_of_settings_of_other_libraries_are_accepted(name):
         get_argument_parser().parse_args(["-p", "CartPole_ClippedPPO", flag, *value])
         assert not value or short_dynamic_import(value[0])
         return
-    for setting in re.split(", for A2C | and ", text):
+    for setting in re.split(", for (?:A2C|SAC|TRPO|TD3 also) | and ", text):
         written = re.sub(r"\bN\b|\bSTEPS\b", "4", setting).replace("END", "0.1")
         assert is_accepted(written if "=" in written else f"{written}=2"), setting
