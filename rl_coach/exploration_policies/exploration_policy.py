@@ -206,8 +206,8 @@ class ExplorationPolicy(KeepsEpisodeState):
         return True
 
     def get_control_param(self) -> Any:
-        """A number for the signal ``Epsilon``, such as epsilon, a temperature or the size of the noise. 0 if the policy
-        has no such number."""
+        """A number for the signal ``Epsilon``, such as epsilon, a temperature or the size of the noise. The
+        default is 0."""
         return 0
 
     def get_state(self) -> dict[str, Any]:

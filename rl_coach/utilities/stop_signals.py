@@ -52,9 +52,8 @@ class StopSignals:
     :ivar has_reader: False if the program that reads the output through a pipe has ended
     """
 
-    has_reader = True
-
     def __init__(self) -> None:
+        self.has_reader = True
         self.stopped_between_steps = False
         self.asked: int | None = None
         self._asked_at = 0.0
