@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -35,31 +37,60 @@ def test_rows_of_equal_keys_keep_their_order():
     np.testing.assert_array_equal(jax.jit(loop_random._sorted_by)(keys, order), [3, 4, 1, 0, 2])
 
 
+@pytest.mark.parametrize("is_inside", [False, True])
+@pytest.mark.parametrize("inputs,units", [(3, 5), (5, 3)])
 @pytest.mark.parametrize("rows", [511, 512])
-def test_a_dense_layer_has_the_same_gradients_inside_a_loop(rows):
+def test_a_dense_layer_has_the_gradients_of_jax(rows, inputs, units, is_inside):
     import jax
     import jax.numpy as jnp
     import keras
 
-    from rl_coach.architectures.jax_components.layers import LoopedDense, inside_loop
+    from rl_coach.architectures.jax_components.layers import TransposingDense, inside_loop
 
-    layer = LoopedDense(5, activation="tanh")
-    layer.build((None, 3))
-    states, weights = jax.random.normal(jax.random.key(1), (rows, 3)), [v.value for v in layer.variables]
+    layer = TransposingDense(units, activation="tanh")
+    layer.build((None, inputs))
+    states, weights = jax.random.normal(jax.random.key(1), (rows, inputs)), [v.value for v in layer.variables]
 
-    def loss(weights: list, states: jax.Array) -> jax.Array:
+    def of_layer(weights: list, states: jax.Array) -> jax.Array:
         mapping = list(zip(layer.variables, weights))
         with keras.StatelessScope(state_mapping=mapping):
-            return jnp.sum(layer(states) ** 2)
+            return layer(states)
 
-    def slope(weights: list) -> jax.Array:
-        return sum(jnp.sum(one**2) for one in jax.grad(loss)(weights, states))
+    def plain(weights: list, states: jax.Array) -> jax.Array:
+        return jnp.tanh(states @ weights[0] + weights[1])
 
-    with inside_loop():
-        found = jax.grad(loss, argnums=(0, 1))(weights, states), jax.grad(slope)(weights)
-    expected = jax.grad(loss, argnums=(0, 1))(weights, states), jax.grad(slope)(weights)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+    def gradients(function):
+        def loss(weights: list, states: jax.Array) -> jax.Array:
+            return jnp.sum(function(weights, states) ** 2)
+
+        def slope(weights: list) -> jax.Array:
+            return sum(jnp.sum(one**2) for one in jax.grad(loss)(weights, states))
+
+        return jax.grad(loss, argnums=(0, 1))(weights, states), jax.grad(slope)(weights)
+
+    with inside_loop() if is_inside else nullcontext():
+        found = gradients(of_layer)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(gradients(plain)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_dense_layers_for_blocks_have_the_gradients_of_jax():
+    import jax
+    import jax.numpy as jnp
+
+    from rl_coach.architectures.jax_components.layers import SplitDenseBlocks
+
+    keys = jax.random.split(jax.random.key(1), 3)
+    given = [jax.random.normal(key, shape) for key, shape in zip(keys, [(6, 2, 3), (2, 3, 4), (2, 4)], strict=True)]
+    layer = SplitDenseBlocks(4, "zeros")
+
+    def gradients(function):
+        return jax.value_and_grad(lambda *given: jnp.sum(jnp.sin(function(*given))), argnums=(0, 1, 2))(*given)
+
+    found = gradients(layer.products)
+    expected = gradients(lambda x, kernel, bias: jnp.einsum("bgi,gio->bgo", x, kernel) + bias)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (3, 2, 4)])

@@ -64,8 +64,8 @@ def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
     the logits.
     """
     middle, shares = len(bins) // 2, ops.softmax(logits)
-    (low, high), both = ((one[:, :middle], ops.flip(one[:, middle + 1 :], axis=-1)) for one in (logits, shares))
-    differences = ops.maximum(*both) * ops.expm1(-ops.abs(low - high)) * ops.sign(high - low)
+    (low, high), (less, more) = ((one[:, :middle], ops.flip(one[:, middle + 1 :], axis=-1)) for one in (logits, shares))
+    differences = (less + more) * ops.tanh(0.5 * (low - high))
     return ops.sum(differences * ops.convert_to_tensor(bins[:middle]), axis=-1)
 
 
@@ -216,7 +216,8 @@ class _Losses:
 
     def imagine(self, features: Any, nothing: Any) -> tuple[Any, ...]:
         """Imagine H steps from each state, with actions of the policy. Return the features after the last step [N, F],
-        and by step [H, N, ...]: state, action, slow critic's value, and the state's reward and discount.
+        and by step [H, N, ...]: the critic's logits, the log probability of the action, the policy's entropy, the
+        values of critic and slow critic, the reward and the discount. Only the first three have gradients.
 
         :param features: [N, F], the features of the states to begin with
         :param nothing: [N, E], any embedding; it has no effect
@@ -225,13 +226,15 @@ class _Losses:
 
         def step(state: Any, random: Any) -> tuple[Any, tuple[Any, ...]]:
             features = as_features(ops, size, state)
-            action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
-            # here and not for all steps at once: the outputs of one step stay in the processor's cache
+            # here and not for all steps at once: the arrays of one step stay in the processor's cache
+            policy, logits = self.model.head(POLICY, features), self.model.head(RETURN, features)["return_logits"]
             slow = decoded(ops, self._slow.head(RETURN, features)["return_logits"])
-            found = state, action, slow, *self._outcome(features)
+            action = ops.stop_gradient(drawn_action(ops, policy, random[:, VARIABLES:]))
+            learned = logits, log_probability(ops, policy, action), entropy(ops, policy)
+            given = decoded(ops, ops.stop_gradient(logits)), slow, *self._outcome(features)
             recurrent = self._recurrent(state, self._encoded(action), random[:, :VARIABLES])
             after = imagined_step(ops, model, size, recurrent, nothing)
-            return ops.stop_gradient(after), tuple(map(ops.stop_gradient, found))
+            return ops.stop_gradient(after), (*learned, *map(ops.stop_gradient, given))
 
         random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
         last, found = ops.scan(step, features[:, : size.latent], ops.swapaxes(random, 0, 1))
@@ -245,26 +248,23 @@ class _Losses:
         """The losses of actor and critic in imagination (equations 6 and 8), and the returns [T, N] of the states of
         the batch. The parameters are the results of ``imagine``.
         """
-        (states, actions, slow_values, *outcomes), ops, settings = by_step, self._ops, self._settings
-        features = as_features(ops, settings.size, self._flat(states))
-        logits = self.model.head(RETURN, features)["return_logits"]
-        values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, last.shape[0])))
+        logits, log_probabilities, entropies, values, slow_values, *outcomes = by_step
+        ops, settings = self._ops, self._settings
         ends = *self._outcome(last), decoded(ops, self._constant.head(RETURN, last)["return_logits"])
-        columns = zip((*outcomes, values), ends)
-        rewards, discounts, next_values = (ops.concatenate([one[1:], end[None]], axis=0) for one, end in columns)
+        pairs = zip((*outcomes, values), ends)
+        rewards, discounts, next_values = (ops.concatenate([one[1:], end[None]], axis=0) for one, end in pairs)
         mixing = settings.return_lambda * ops.ones_like(values)
         returns = ops.stop_gradient(lambda_returns(ops, rewards, discounts, next_values, mixing))
         # the weight of a step is the probability that the episode lasts until this step
         weights = self._flat(ops.cumprod(outcomes[1], axis=0))
         spread = self._spread(self._flat(returns))
-        policy = self.model.head(POLICY, features)
-        advantages = self._flat(returns - values) / ops.maximum(spread, 1.0)
-        randomness = entropy(ops, policy)
-        gain = log_probability(ops, policy, self._flat(actions)) * advantages + settings.entropy_weight * randomness
+        advantages = (returns - values) / ops.maximum(spread, 1.0)
+        gain = self._flat(log_probabilities * advantages + settings.entropy_weight * entropies)
         policy_loss = ops.mean(-gain * weights)
-        value_loss = ops.mean(weights * critic_loss(ops, logits, self._flat(returns), self._flat(slow_values)))
+        columns = map(self._flat, (logits, returns, slow_values))
+        value_loss = ops.mean(weights * critic_loss(ops, *columns))
         self.signals |= {"Policy Loss": policy_loss, "Value Loss": value_loss, "Return Scale": spread}
-        self.signals |= {"Policy Entropy": ops.mean(randomness), "Imagined Return": ops.mean(returns)}
+        self.signals |= {"Policy Entropy": ops.mean(entropies), "Imagined Return": ops.mean(returns)}
         return policy_loss + value_loss, ops.reshape(returns[0], (settings.length + 1, -1))
 
     def _spread(self, returns: Any) -> Any:

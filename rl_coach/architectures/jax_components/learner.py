@@ -108,7 +108,7 @@ class JaxLearner(Learner):
         # One forward pass, and a backward pass for each loss. A single backward pass with a mask over the losses
         # would also compute the gradients of the masked losses: they are zeros, but XLA does not know this. Nobody
         # reads the gradients for the weights of other networks, and XLA leaves them out. They must be traced
-        # nevertheless, because ``LoopedDense`` can only be transposed, not evaluated.
+        # nevertheless, because ``TransposingDense`` can only be transposed, not evaluated.
         losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
         found = {}
         for name, loss in losses.items():
