@@ -95,7 +95,8 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 \\
       -crd experiments/my_run/01_02_2026-10_00/best
   several runs at the same time, with statistics over them:
-    coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
+    coach evaluate experiments/my_run/01_02_2026-10_00 \\
+      experiments/my_other_run/01_02_2026-11_00
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
   a policy that coach fetch wrote (flags: --steps, -lvl, --seed and --render):
@@ -116,7 +117,7 @@ examples:
 SWEEP_EXAMPLES = """\
 settings:
   path=value,value; path=value,value    each combination is trained
-  path: as in -cp; or only its last part if that is unique: learning_rate
+  path: as in -cp; or only its end, such as learning_rate (of all networks)
   value: as in -cp; with --random also uniform(low, high),
   log_uniform(low, high), integers(low, high), log_integers(low, high)
   file: settings in each line; settings of two lines are not combined
