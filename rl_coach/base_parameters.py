@@ -66,7 +66,7 @@ DEFAULT_FRAMEWORK = Frameworks[default_framework()]
 
 
 def running_framework() -> str:
-    """The name of the framework that this process has loaded, or of the default framework if it has loaded none."""
+    """The name of the framework that this process has loaded; the default framework if there is no such framework."""
     keras = sys.modules.get("keras")
     name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
     return name if name in Frameworks.__members__ else DEFAULT_FRAMEWORK.name
@@ -245,7 +245,7 @@ class AlgorithmParameters(Parameters):
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
     :ivar update_pre_network_filters_state_on_inference: update the statistics of pre-network filters while acting
     :ivar act_beside_learning: continue to act while an update runs on another core. Until the update ends, the agent
-        acts with the policy before it. If one call makes all updates of a training phase, the agent acts with the
+        acts with the previous policy. If one call makes all updates of a training phase, the agent acts with the
         policy before the phase. Only for agents that can learn from the experience of any policy
     """
 

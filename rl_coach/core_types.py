@@ -694,8 +694,8 @@ class Episode:
     """The transitions of one episode in order, and their discounted returns once it has ended.
 
     :param discount: the discount of the returns; 0 counts only the next reward, 1 counts all rewards equally
-    :param bootstrap_total_return_from_old_policy: add to the sum of ``n_step`` rewards the discounted value of the next
-        state, as the policy predicted it when it acted (``info['max_action_value']``)
+    :param bootstrap_total_return_from_old_policy: add the discounted value of the next state to the sum of ``n_step``
+        rewards. The policy predicted this value when it acted (``info['max_action_value']``)
     :param n_step: number of rewards to sum; -1 sums all rewards to the end of the episode
     """
 
@@ -748,7 +748,7 @@ class Episode:
         """Change each transition into an n-step transition (Hessel et al. 2018, section 3, multi-step learning).
 
         The reward becomes the discounted sum of ``n_step`` rewards. ``next_state``, ``game_over`` and ``terminated``
-        become those of the last step in the sum. ``n_steps`` is the number of rewards in the sum; it is smaller than
+        are taken from the last step in the sum. ``n_steps`` is the number of rewards in the sum; it is smaller than
         ``n_step`` near the end of the episode.
 
         ``info['should_bootstrap_next_state']`` is True if the sum ends before the end of the episode.

@@ -383,8 +383,8 @@ class CoachLauncher:
         _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
-        """The launcher that each worker gets a copy of, to make its graph and its task parameters. By default this
-        launcher, which must be picklable.
+        """The launcher that makes the graph and the task parameters of each worker. Each worker gets a copy. The
+        default is this launcher, which must be picklable.
         """
         return self
 
@@ -453,8 +453,8 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
 def _with_recorded_arguments(
     args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The flags of a run that continues or evaluates the run of ``--resume DIR``: the recorded flags of the run in DIR,
-    replaced by the flags of this command line. With ``--evaluate``, they define a new run.
+    """The flags of a run that continues or evaluates the run of ``--resume DIR``: the recorded flags of the run in DIR.
+    Flags of this command line replace recorded flags. With ``--evaluate``, all flags define a new run.
 
     :raises CoachError: if the run does not exist or belongs to another user, or a flag contradicts its record
     """

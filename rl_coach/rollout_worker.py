@@ -190,7 +190,7 @@ class AgentAtWork:
     # playing
 
     def limit(self, state: RunState) -> int:
-        """The number of steps to collect before a chunk is sent; 0 if no more steps are needed."""
+        """The number of unsent steps at which a chunk is due; at most ``unsent`` if no more steps are needed."""
         if not self._is_synchronous or state.left is None:
             # episodes and segments are sent whole, however long they are
             has_none = self._memory.stores_episodes and not self._memory.num_episodes()
@@ -523,7 +523,7 @@ def worker_seed(seed: int | None, name: str) -> int | None:
 
 def worker_index(name: str, num_workers: int) -> int:
     """The number at the end of a worker's name, modulo ``num_workers``; 0 for a name without a number. With the flags
-    of Coach 1.0.1, the name contains the number of the process.
+    of Coach 1.0.1, this number is the id of the process.
     """
     number = re.search(r"\d+$", name)
     return int(number.group()) % num_workers if number else 0

@@ -300,8 +300,8 @@ def rows_at(observations: Any, index: int | np.ndarray) -> Any:
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """The state of one of several environments.
 
-    :param states: the states of all environments, in a form of ``values`` in ``row``; if states are tuples, also a
-        tuple with an array [N, ...] for each part
+    :param states: the states of all environments, in one of the forms of ``values`` of ``row``; if states are tuples,
+        also a tuple with an array [N, ...] for each part
     :param number: the number of the environment
     :param count: N, the number of environments
     :param are_tuples: True if the state of one environment is a tuple

@@ -190,8 +190,8 @@ _LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits in Ioffe 2017
 def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, share: Any) -> tuple[Any, Any, Any]:
     """Batch renormalisation (Ioffe 2017, "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d.
 
-    Mean and standard deviation are those of the batch. With r and d, the result is as with the running statistics
-    instead. r stays between 1/3 and 3, d between -5 and 5. No gradient passes through r and d. The paper widens these
+    Mean and standard deviation are of the batch, but r and d give the same result as the running statistics.
+    r stays between 1/3 and 3, d between -5 and 5. No gradient passes through r and d. The paper widens these
     limits step by step; CrossQ uses the final limits after a warm-up (Bhatt et al. 2024).
 
     :param x: [..., F]

@@ -25,7 +25,7 @@ def conjugate_gradients(ops: Any, product: Callable[[list], list], gradient: lis
     :param product: computes F v for lists of arrays v; F is symmetric and positive definite
     :param gradient: g
     :param iterations: the largest number of products; with as many as g has elements, the solution is exact except for
-        rounding. They stop earlier if g - F x is nearly 0
+        rounding. The iterations stop earlier if g - F x is nearly 0
     """
 
     def is_left(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> Any:

@@ -95,7 +95,8 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 \\
       -crd experiments/my_run/01_02_2026-10_00/best
   several runs at the same time, with statistics over them:
-    coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
+    coach evaluate experiments/my_run/01_02_2026-10_00 \\
+      experiments/my_other_run/01_02_2026-11_00
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
   a policy that coach fetch wrote (flags: --steps, -lvl, --seed and --render):
@@ -116,7 +117,7 @@ examples:
 SWEEP_EXAMPLES = """\
 settings:
   path=value,value; path=value,value    each combination is trained
-  path: as in -cp; or only its last part if that is unique: learning_rate
+  path: as in -cp; or only its end, such as learning_rate (of all networks)
   value: as in -cp; with --random also uniform(low, high),
   log_uniform(low, high), integers(low, high), log_integers(low, high)
   file: settings in each line; settings of two lines are not combined
@@ -310,7 +311,7 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
 def seconds_of(text: str) -> int:
     """The number of seconds in a text such as ``90s``, ``20min`` or ``1h30min``.
 
-    :raises ArgumentTypeError: if the text has another form, or is not a duration above 0
+    :raises ArgumentTypeError: if the text has another form, or is not a duration above 0 and up to 30 days
     """
     import re
 
@@ -325,7 +326,7 @@ def seconds_of(text: str) -> int:
 def seeds_of(text: str) -> tuple[int, ...]:
     """The seeds of a text such as ``5`` (seeds 0 to 4), ``1-5`` or ``0,3,7-9``.
 
-    :raises ArgumentTypeError: if there is no seed, or a seed appears twice
+    :raises ArgumentTypeError: if the text has another form, has no seed or too many seeds, or has a seed twice
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
@@ -842,8 +843,8 @@ def free_experiment_path(args: argparse.Namespace) -> str:
 
 
 def keywords() -> frozenset[str]:
-    """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print a text and flags
-    for several runs are not accepted."""
+    """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print a text,
+    ``--budget`` and flags for several runs are not accepted."""
     actions = get_argument_parser()._actions
     return frozenset(action.dest for action in actions) - _NO_KEYWORDS
 

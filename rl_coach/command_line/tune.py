@@ -392,7 +392,7 @@ def _shown_name(dimension: Dimension) -> str:
 def text_of_preset(preset: str, settings: str, about: str) -> str:
     """The text of a preset file.
 
-    :param preset: the base preset, in a form of ``-p``
+    :param preset: the base preset, in one of the forms of ``-p``
     :param settings: the changes in the form of ``-cp``, with whole paths
     :param about: the description of the new preset, in one sentence
     """

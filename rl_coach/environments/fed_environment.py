@@ -31,7 +31,8 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
     :param level: the environment's name in messages
     :param observation_space: Gymnasium's space of the observations; with it, no simulator is made
     :param action_space: Gymnasium's space of the actions
-    :param action_mask: True if each info has an ``action_mask``, [A] of 0 and 1. The infos of a simulator show it
+    :param action_mask: True if each info has an ``action_mask``, [A] of 0 and 1. Only needed with spaces; the
+        infos of a simulator show whether there are masks
     :param simulator: function that returns a Gymnasium environment for episodes without the user's loop, such as
         evaluations. None makes the level's environment, or no environment if the spaces are given
     """

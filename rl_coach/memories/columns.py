@@ -72,8 +72,8 @@ class ArrayColumn:
     :param name: the name of the column, for messages
     :param capacity: the number of rows
     :param example: the first value
-    :param may_vary: True if a value of another shape turns the column into a column of objects. False if it raises an
-        error
+    :param may_vary: True if a value of another shape turns the column into a column of objects. False if such a value
+        raises an error
     """
 
     def __init__(self, name: str, capacity: int, example: Any, may_vary: bool = False, dtype: Any = None):

@@ -31,7 +31,7 @@ class Connection:
     No command is repeated automatically. After an error, the caller must expect that the command was executed, and that
     earlier data is lost.
 
-    :param url: an address in a form of ``redis_url``, without a password
+    :param url: an address in one of the forms of ``redis_url``, without a password
     :param password: the password; None for no password
 
     :ivar client: the client of the package ``redis``

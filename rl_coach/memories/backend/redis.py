@@ -186,7 +186,7 @@ class RedisSub:
         self._link.say(incarnation=self._link.last_incarnation() + 1)
 
     def run(self, num_consecutive_playing_steps: Any) -> Iterator[Transition]:
-        """Wait for transitions of a number of steps or complete episodes. Return them in the order of their arrival.
+        """Wait for the transitions of a number of steps or of complete episodes. Return them in order of arrival.
 
         :param num_consecutive_playing_steps: a ``StepMethod`` with the number, or a number of steps
         """

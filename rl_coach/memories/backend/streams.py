@@ -45,7 +45,7 @@ class RunState:
     :param phase: name of the phase in which the workers play
     :param left: number of steps, episodes or segments that are still needed with this policy; None for no limit
     :param unit: name of the ``PlayUnit`` that ``left`` counts
-    :param resend: a number. If it or the incarnation changes, workers send all unacknowledged chunks again
+    :param resend: a number. If this number or the incarnation changes, workers send all unacknowledged chunks again
     :param beat: a number that changes continuously as long as the trainer runs
     :param is_over: True if the run has ended
     """

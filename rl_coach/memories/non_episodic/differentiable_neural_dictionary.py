@@ -228,7 +228,7 @@ class AnnoyDictionary:
 
         :param keys: [B, F]
         :param k: number of entries for each key
-        :param touch: True if this counts as looking up the found entries, so that other entries are removed first
+        :param touch: True if this query counts as a use of the found entries, so that other entries are removed first
         :raises CoachError: if the dictionary has fewer than k entries
         """
         if not self.has_enough_entries(k):

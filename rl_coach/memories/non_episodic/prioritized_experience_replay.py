@@ -224,9 +224,9 @@ class SegmentTree:
 class SmallestValue:
     """Finds the smallest of many values. A few values change at a time.
 
-    The object stores the smallest value, and how many places have this value. It only searches all values when no place
-    has it any more. This is rare, because large priorities change most often. A tree would need no search, but would
-    take half of the time of an update.
+    The object stores the smallest value, and how many places have this value. It searches all values only when no place
+    has the smallest value any more. This is rare, because large priorities change most often. A tree would need no
+    search, but would take half of the time of an update.
 
     :param size: number of values
     """
