@@ -39,8 +39,8 @@ function powersBetween(from, to, least) {
 const symmetricLog = (least) => (value) => Math.sign(value) * Math.log10(1 + Math.abs(value) / least);
 
 // An axis for the values of one parameter or result. Words have equal distances. Numbers have a linear or a logarithmic
-// scale. If the user chose no scale, it is logarithmic for positive numbers whose ratio is 100 or more. Runs without a
-// value are at the start of the axis, at a mark of their own.
+// scale. If the user chose no scale, it is logarithmic if all numbers are positive and the largest is at least 100
+// times the smallest. Runs without a value are at the start of the axis, at a separate mark.
 function axisOf(values, isResult = false, chosen = "") {
   const there = values.filter((value) => !missing(value));
   const start = there.length < values.length && there.length ? 0.14 : 0;

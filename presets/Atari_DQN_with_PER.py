@@ -17,7 +17,7 @@ agent_params.memory.beta = LinearSchedule(0.4, 1, 12500000)
 # Environment
 env_params = Atari(level=SingleLevelSelection(atari_deterministic_v4))
 
-# The level that the trace tests play
+# The levels that the trace tests play
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.trace_test_levels = ["breakout", "pong", "space_invaders"]
 

@@ -1,4 +1,7 @@
-"""Behavioural cloning of a human player of CartPole. ``coach -p CartPole_BC --play`` records the games."""
+"""Behavioural cloning of a human player of CartPole.
+
+``coach -p CartPole_BC --play`` records the games. Set ``memory.load_memory_from_file_path`` to their file.
+"""
 
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import VisualizationParameters

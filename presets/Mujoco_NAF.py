@@ -26,7 +26,7 @@ agent_params.network_wrappers["main"].gradients_clipping_method = GradientClippi
 # Environment
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 
-# The level that the trace tests play
+# The levels that the trace tests play
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.trace_test_levels = ["inverted_pendulum", "hopper"]
 

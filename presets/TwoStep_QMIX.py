@@ -14,7 +14,10 @@ from rl_coach.schedules import ConstantSchedule
 def two_step_game(
     agent_params: VDNAgentParameters, env_params: PettingZooEnvironmentParameters
 ) -> MultiAgentGraphManager:
-    """A graph with the settings of the paper (appendix A). All actions are random, and the discount is 0.99."""
+    """A graph with the settings of the paper (appendix A).
+
+    In training, all actions are random. The discount is 0.99.
+    """
     for network in agent_params.network_wrappers.values():
         network.learning_rate = 0.0005
     main = agent_params.network_wrappers["main"]

@@ -1,7 +1,8 @@
-"""CrossQ swings up a pendulum, with batch normalisation over both batches and without target networks.
+"""CrossQ swings up a pendulum, with batch normalisation and without target networks.
 
-The correction of batch renormalisation begins after 100,000 training passes, as in the code of CrossQ's authors. This
-run ends before, after 20,000 steps with one update each, so it learns with plain batch normalisation.
+The statistics of a batch are those of its states and next states together. The correction of batch renormalisation
+begins after 100,000 training passes, as in the code of CrossQ's authors. This run ends before, after 20,000 steps with
+one update each, so it learns with plain batch normalisation.
 """
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters

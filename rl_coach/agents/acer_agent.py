@@ -29,7 +29,8 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         1)
     :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar ratio_of_replay: the mean number of replayed segments after each new segment; 0 replays none
-    :ivar num_transitions_to_start_replay: replay starts when complete episodes with more transitions are in the memory
+    :ivar num_transitions_to_start_replay: replay starts when the complete episodes in the memory have more transitions
+        than this number
     :ivar rate_for_copying_weights_to_target: after each update, the average policy moves towards the newest weights by
         this share
     :ivar use_target_network_for_retrace: True: the critic's targets bootstrap from the network of the average policy.

@@ -74,8 +74,8 @@ class RoundRobin(DecisionPolicy):
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose. If several actions have the same number of votes, the action of the
-    first of these agents.
+    """The discrete action that most agents chose. If several actions have the same number of votes, the first agent
+    that chose one of these actions decides.
     """
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
@@ -244,7 +244,7 @@ class CompositeAgent(AgentGroup):
     def observe(self, env_response: EnvResponse) -> bool:
         """Show the response to all agents, with the reward that the reward policy gives.
 
-        :return: True if the environment has ended the episode, or if each agent has
+        :return: True if the environment has ended the episode, or if each agent has ended its episode
         """
         response = self._with_reward(env_response)
         over = [agent.observe(response) for agent in self.agents.values()]

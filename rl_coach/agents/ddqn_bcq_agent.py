@@ -96,7 +96,7 @@ class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class DDQNBCQAgentParameters(DQNAgentParameters):
-    """Batch-constrained double DQN. The target network is updated every 30,000 steps; other settings are DQN's."""
+    """Batch-constrained double DQN. The target network is updated every 30,000 updates; other settings are DQN's."""
 
     algorithm_names = ("BCQ", "DDQN_BCQ")
     path = "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"

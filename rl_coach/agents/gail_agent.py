@@ -107,8 +107,7 @@ class GAILAgent(ClippedPPOAgent):
             self.memory.clean()
 
     def before_training(self) -> None:
-        """
-        Check that there are demonstrations.
+        """Check that there are demonstrations.
 
         :raises CoachError: if there are no demonstrations
         """

@@ -48,7 +48,7 @@ class Players(AgentGroup):
 
     :param agents: the agents by name
     :param agent_of: a dict from each player to the name of its agent
-    :param self_play: past policies of one of the agents play against it; None if all players are played by agents
+    :param self_play: lets one of the agents play against its past policies; None if all players are played by agents
     :raises CoachError: if a named agent does not exist, has no player, or cannot act with other agents
 
     :ivar agent_of: a dict from each player to the name of the agent that learns from this player

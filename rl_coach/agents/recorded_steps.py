@@ -258,8 +258,7 @@ class Loss(float):
 
     @classmethod
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
-        """
-        Make this object from the results of an update.
+        """Make this object from the results of an update.
 
         :param loss: the loss of the whole update
         :param result: the learner's result; None for an agent that overrides ``learn_from_batch``

@@ -110,8 +110,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
         value; None uses all critics
     :ivar policy_uses_mean_of_critics: True: the policy maximizes the mean of the critics. False: it maximizes their
         smallest value. With several quantiles (TQC), the policy always maximizes the mean
-    :ivar top_quantiles_to_drop: of the quantiles of all critics together, the target drops the largest: this number
-        times the number of critics. A small number overestimates values
+    :ivar top_quantiles_to_drop: the target drops the largest quantiles of all critics together. Their number is this
+        number times the number of critics. With a small number, values are overestimated
     """
 
     constraints = {

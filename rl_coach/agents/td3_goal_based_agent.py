@@ -19,8 +19,8 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
 
     The reward of a step is -1 until the goal is reached.
 
-    :ivar goal: the observation ``env_obs_key`` of the goal; None before the first goal, when the present observation is
-        the goal
+    :ivar goal: the observation ``env_obs_key`` of the goal; None before the first goal is chosen. Until then, the
+        present observation is the goal
     """
 
     max_n_step = 1

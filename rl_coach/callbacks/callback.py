@@ -96,8 +96,8 @@ class RunView:
 
     @property
     def updates(self) -> int:
-        """Training steps so far: updates of the networks, for PPO training phases, and for a graph that learns from a
-        data set epochs."""
+        """Training steps so far. A training step is an update of the networks; for PPO it is a training phase, and for
+        a graph that learns from a data set it is an epoch."""
         return self.trained[TrainingSteps]
 
     @property

@@ -43,7 +43,7 @@ class StopOnPlateau(Callback):
 
     :param evaluations: the run stops after this number of consecutive evaluations without improvement
     :param improvement: an evaluation is an improvement if its reward is larger than the reward of the last improvement
-        plus ``improvement``; the first evaluation always is one
+        plus ``improvement``; the first evaluation is always an improvement
     """
 
     def __init__(self, evaluations: int = 10, improvement: float = 0.0):

@@ -71,7 +71,8 @@ def pruner_of(name: str, evaluations: int) -> Any:
     """A pruner of Optuna.
 
     :param name: ``median``, ``hyperband`` or ``none``
-    :param evaluations: number of evaluations of a whole trial; no trial is pruned in the first fifth of them
+    :param evaluations: number of evaluations of a whole trial. ``median`` prunes no trial in the first fifth of them,
+        and ``hyperband`` prunes no trial before a ninth of them
     """
     from optuna import pruners
 

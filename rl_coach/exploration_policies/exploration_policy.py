@@ -37,7 +37,7 @@ _ALLOWED = frozenset({
 
 
 def choice_override(policy: Any) -> str | None:
-    """The name, as ``Class.method``, of a user's method because of which the policy may choose differently from its
+    """The name, as ``Class.method``, of a user's method that may make the policy choose differently from its
     ``action_choice``; None if there is no such method.
     """
     return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
@@ -206,8 +206,8 @@ class ExplorationPolicy(KeepsEpisodeState):
         return True
 
     def get_control_param(self) -> Any:
-        """A number for the signal ``Epsilon``, such as epsilon, a temperature or the size of the noise. The
-        default is 0."""
+        """The value of the signal ``Epsilon``, such as epsilon, a temperature or the size of the noise. The CSV
+        contains the mean of an array. The default is 0."""
         return 0
 
     def get_state(self) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from rl_coach.spaces import ActionSpace
 
 
 class TruncatedNormalParameters(AdditiveNoiseParameters):
-    """Gaussian noise around the agent's action that never leaves the bounds. The standard deviations are set as in
-    ``AdditiveNoiseParameters``.
+    """Gaussian noise around the agent's action. The noisy action never leaves the bounds. The standard deviations are
+    set as in ``AdditiveNoiseParameters``.
 
     :ivar clip_low: the lowest possible action
     :ivar clip_high: the highest possible action

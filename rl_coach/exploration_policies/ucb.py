@@ -17,7 +17,7 @@ from rl_coach.utilities.requirements import number
 
 
 class UCBParameters(BootstrappedParameters):
-    """Prefers actions that the Q heads disagree about; a random action with probability epsilon.
+    """Prefers actions about which the Q heads disagree. With probability epsilon, the action is random.
 
     :ivar lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     """

@@ -83,7 +83,7 @@ class GraphState:
         }
 
     def set(self, state: dict[str, Any]) -> None:
-        """Restore the state of all parts. The next step must begin a new episode."""
+        """Restore the state of all parts. The next step must begin a new episode, except after ``resume_episode``."""
         for phase, counts in state["counters"].items():
             for unit, count in counts.items():
                 self.counters[RunPhase[phase]][UNITS[unit]] = count

@@ -515,8 +515,9 @@ class GraphManager(CoachNames, Constrained):
         )
 
     def train(self) -> None:
-        """Let the agents learn if training is due. Updates of the networks count as training steps. If there are no
-        networks to train, or another process trains, each call counts as one training step.
+        """Let the agents learn if training is due. Updates of the networks count as training steps; for PPO, a training
+        phase counts as one step. If there are no networks to train, or another process trains, each call counts as one
+        training step.
         """
         if self._phase is not RunPhase.TRAIN:
             with self.phase_context(RunPhase.TRAIN):

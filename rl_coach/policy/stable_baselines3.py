@@ -51,7 +51,7 @@ def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> Non
     :param networks: the agent's ``NetworkWrapper`` objects by name
     :param weights: the result of ``read``
     :param path: the file of the weights, for messages
-    :raises CoachError: if a network has another shape, or the file was trained with another algorithm
+    :raises CoachError: if a network has another shape, or the policy was trained with another algorithm
     """
     changes = []
     for name, network in networks.items():

@@ -175,8 +175,9 @@ def dynamic_import_and_instantiate_module_from_params(
 ) -> Any:
     """Build the object that a ``Parameters`` object describes.
 
-    The class is named by ``module_parameters.path`` (or ``path``), as ``"module:Class"``. Attributes of
-    the parameters become the constructor's arguments of the same names; ``extra_kwargs`` override them.
+    The class is named by ``path``, or by ``module_parameters.path`` if ``path`` is None, as ``"module:Class"``.
+    Attributes of the parameters become the constructor's arguments of the same names; ``extra_kwargs`` override these
+    arguments.
     """
     cls = short_dynamic_import(path or module_parameters.path)
     accepted = inspect.signature(cls).parameters

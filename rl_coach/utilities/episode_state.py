@@ -17,7 +17,7 @@ from rl_coach.utils import CoachError
 _OVERRIDES = OverrideTable({"episode_attributes": ("reset",)})
 
 _OF_THE_AGENT = (Schedule, Space, SharedRunningStats, np.random.Generator)
-"""Kinds of objects that the copies of a user's object for all actors share."""
+"""A user's object is copied for each actor. All copies share the attributes of these kinds."""
 
 
 class KeepsEpisodeState:

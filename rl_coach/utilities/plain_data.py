@@ -265,7 +265,7 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 @dataclasses.dataclass(frozen=True)
 class _Registered:
-    """The written form of the objects of a class: ``fields``, and if ``others`` is True all other attributes."""
+    """The written form of the objects of a class: ``fields``, and if ``has_more`` is True all other attributes."""
 
     cls: type
     fields: tuple[str, ...]

@@ -69,7 +69,7 @@ def optional(constraint: Constraint) -> Constraint:
 def number(
     low: float = -math.inf, high: float = math.inf, above: float = -math.inf, below: float = math.inf
 ) -> Constraint:
-    """Real numbers within bounds, without NaN, and infinity only if ``high`` is infinity.
+    """Finite real numbers within bounds. Only ``limit`` also allows infinity.
 
     :param low: the smallest allowed number
     :param high: the largest allowed number

@@ -28,7 +28,7 @@ class EpochLearning(PhaseLearning):
 
     A training phase counts as one training step, for any number of minibatches.
 
-    :param agent: the agent; its rule has the signals that ``_NAMES_IN_LINES`` lists
+    :param agent: the agent; a rule with the signal ``KL Divergence`` has all signals of ``_NAMES_IN_LINES``
     :param policy: the network of the policy
     :param columns: makes the columns for the update rule from whole episodes
     :param make_updates: makes the updates of a phase on columns with ``make_epochs``, and returns the mean loss

@@ -324,8 +324,8 @@ class Experience:
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store experience from another process, and add its statistics to the filters. After an error, neither is
-        changed.
+        """Store experience from another process, and add its statistics to the filters. After an error, memory and
+        filters are unchanged.
 
         :param filters: the filters that gather statistics, by name
         :raises CoachError: if the columns of the experience differ from the memory's columns; the agent is unchanged

@@ -41,7 +41,7 @@ def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, has_e
     :param spaces: the spaces of stored transitions
     :param place: the file, for the message
     :param has_earlier: True if the memory also contains transitions of earlier files
-    :raises CoachError: if a value does not belong to its space; the message has the first of these steps. Or if only
+    :raises CoachError: if a value does not belong to its space (the message names the first such step), or if only
         some of the files have probabilities of actions
     """
     for first, rows in _parts_of(memory):

@@ -54,8 +54,9 @@ class UpdateSettings:
 class UpdateLoop:
     """Updates networks.
 
-    ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither reads the results of an
-    update, so the environment can step while the device computes.
+    ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither waits for the results
+    of an update, so the environment can step while the device computes. The exception is a source that needs errors or
+    values, such as prioritized replay.
 
     :param rules: the agent, or an object with ``hooks`` and with those methods of ``Agent`` that follow
         ``learns_by_rule``, up to ``learning_scalars``

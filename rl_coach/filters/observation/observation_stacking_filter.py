@@ -65,7 +65,8 @@ class LazyStack:
 
 class ObservationStackingFilter(ObservationFilter):
     """Stacks the last ``stack_size`` observations along a new axis, oldest first. At the start of an episode, the first
-    observation is repeated. Vectors become one long vector, in which the values of one element are next to each other.
+    observation is repeated. Vectors become one long vector. With the default axis, the values of one element are next
+    to each other.
 
     This filter should be the last filter: its output is a ``LazyStack``. Another filter after it would turn the stack
     into an array, and the memory would then store each frame ``stack_size`` times.
