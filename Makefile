@@ -8,7 +8,7 @@
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make torch   runs the tests of networks and agents on PyTorch, in an environment of its own
 # make bench   measures speed
-# make peers   makes an environment for each library that `make bench` compares with (.venv-sb3, .venv-skrl, ...; 25 GB)
+# make peers   makes an environment for each library that `make bench` compares with (.venv-sb3, .venv-skrl, ...; about 30 GB)
 # make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
 # make mutations  makes some 60 mistakes, most of them in rl_coach/agents/core, one at a time, and looks whether the tests catch them
 # make lint    ruff, mypy, import-linter

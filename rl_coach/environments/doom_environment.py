@@ -34,6 +34,8 @@ from rl_coach.utilities.requirements import instance, whole
 from rl_coach.utils import CoachError, did_you_mean
 
 _TICS_PER_SECOND = 35
+_HEIGHT, _WIDTH = 120, 160
+"""The size of observations. Windows and videos show a larger screen."""
 
 key_map = {
     "ATTACK": ord(" "), "CROUCH": ord("c"), "DROP_SELECTED_ITEM": ord("t"), "DROP_SELECTED_WEAPON": ord("t"),
@@ -190,9 +192,8 @@ class DoomEnvironment(SeededEnvironment):
         for index, button in enumerate(buttons):
             if button in key_map:
                 self.key_to_action[(key_map[button],)] = np.eye(len(buttons), dtype=int)[index]
-        shape = np.array([game.get_screen_height(), game.get_screen_width(), 3])
         for camera in self.cameras:
-            self.state_space[camera.value[0]] = ImageObservationSpace(shape, high=255)
+            self.state_space[camera.value[0]] = ImageObservationSpace(np.array([_HEIGHT, _WIDTH, 3]), high=255)
         names = [str(variable) for variable in game.get_available_game_variables()]
         if names:
             self.state_space["measurements"] = VectorObservationSpace(len(names), measurements_names=names)
@@ -213,13 +214,15 @@ class DoomEnvironment(SeededEnvironment):
         state = self.game.get_state()
         if state is None:
             return
-        self.state = {camera.value[0]: _as_image(getattr(state, camera.value[1])) for camera in self.cameras}
+        self._images = {camera.value[0]: _as_image(getattr(state, camera.value[1])) for camera in self.cameras}
+        every = self.game.get_screen_height() // _HEIGHT  # not a mean: labels are numbers of objects
+        self.state = {name: np.ascontiguousarray(image[::every, ::every]) for name, image in self._images.items()}
         if "measurements" in self.state_space:
             self.state["measurements"] = np.asarray(state.game_variables, np.float32)
 
     def get_rendered_image(self) -> np.ndarray:
         """[height, width, 3] uint8, the images of all cameras, one below the other."""
-        return np.vstack([self.state[camera.value[0]] for camera in self.cameras])
+        return np.vstack(list(self._images.values()))
 
     def close(self) -> None:
         super().close()

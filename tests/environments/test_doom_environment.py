@@ -271,10 +271,14 @@ def test_presets_play_and_learn(preset, tmp_path):
 
 
 @with_vizdoom
-def test_a_rendered_game_has_larger_images(tmp_path):
+def test_a_rendered_game_has_a_larger_picture_and_the_same_observations(tmp_path):
     shown = VisualizationParameters(dump_gifs=True)
     environment = DoomEnvironment(
         "basic", 0, 4, False, None, shown, [CAMERAS.OBSERVATION], experiment_path=str(tmp_path)
     )
-    assert environment.state["observation"].shape == (240, 320, 3)
+    assert environment.get_rendered_image().shape == (240, 320, 3)
+    small = environment_of(settings())
+    assert repr(environment.state_space) == repr(small.state_space)
+    assert environment.state["observation"].shape == (120, 160, 3)
+    small.close()
     environment.close()
