@@ -94,7 +94,7 @@ class GAILAgent(ClippedPPOAgent):
             advice = (
                 "set its heads_parameters to [RegressionHeadParameters()]"
                 if is_discrete
-                else "add an input embedder 'action' and set its head to VHeadParameters()"
+                else "add an input embedder 'action' and set its heads_parameters to [VHeadParameters()]"
             )
             kind = "discrete" if is_discrete else "continuous"
             yield f"network 'discriminator' of agent '{self.name}' does not support {kind} actions: {advice}"

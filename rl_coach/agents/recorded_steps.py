@@ -19,6 +19,7 @@ from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationRep
 from rl_coach.space_values import cast, one_number, row, truth
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
+_NO_DATA = "cannot use recorded data; choose BC, MARWIL, DQN or SAC"
 _COLUMNS = ("states", "actions", "rewards", "terminals")
 _OPTIONAL = ("truncated", "next_states", "info", "next_info")
 _WEIGHTS = "importance_weights"
@@ -97,11 +98,10 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
     _require_memory(core)
     if core.learning.segment_steps is not None:
         raise CoachError(
-            f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} cannot use recorded "
-            f"data"
+            f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} {_NO_DATA}"
         )
     if not core.learns_from_recorded_steps:
-        raise CoachError(f"agent '{core.name}' learns as it plays: {type(core).__name__} cannot use recorded data")
+        raise CoachError(f"agent '{core.name}' learns as it plays: {type(core).__name__} {_NO_DATA}")
     steps = _rows(data, _COLUMNS, _OPTIONAL)
     # all steps are checked before the first one is stored, so that an error leaves the memory unchanged
     played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]
@@ -128,8 +128,7 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
 def _require_memory(core: Any) -> None:
     if core.is_on_policy:
         raise CoachError(
-            f"agent '{core.name}' learns only from steps of its newest policy: {type(core).__name__} "
-            f"cannot use recorded data"
+            f"agent '{core.name}' learns only from steps of its newest policy: {type(core).__name__} {_NO_DATA}"
         )
 
 

@@ -37,7 +37,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         if seen not in state or list(state[seen].shape) != wanted:
             yield (
                 f"agent_obs_key of agent '{self.name}' is '{seen}', which is not an observation of shape {wanted}: "
-                f"set it to an observation of this shape, which the agent replaces by '{key}' and its goal"
+                f"set it to an observation of this shape; the agent writes '{key}' and its goal into it"
             )
         for name in ("actor", "critic"):
             if seen not in self.networks[name].input_names:

@@ -157,7 +157,7 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
         return spaces.state[name]
     known = [*spaces.state.sub_spaces, *([] if spaces.goal is None else ["goal"]), "action"]
     suggestion = did_you_mean(name, known) or f": choose from {', '.join(repr(one) for one in known)}"
-    raise CoachError(f"network '{network}' embeds '{name}', which is not an observation{suggestion}")
+    raise CoachError(f"network '{network}' embeds '{name}', and there is no such observation{suggestion}")
 
 
 def _kind(space: Space) -> str:

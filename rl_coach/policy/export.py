@@ -150,9 +150,9 @@ def _required(agent: Any, about: dict[str, Any]) -> tuple[dict[str, Any], bytes]
     found = _document_and_model(agent, _facts("main_level", agent, about))
     if found is None:
         override = override_beyond_description(agent)
-        undefined = "it does not define how it acts (policy_description)"
+        undefined = "it has no policy_description, which defines how a policy acts"
         reason = undefined if override is None else f"a policy would not call {override}"
-        raise CoachError(f"agent '{agent.name}' has no policy: {reason}")
+        raise CoachError(f"agent '{agent.name}' cannot be exported as a policy: {reason}")
     return found
 
 

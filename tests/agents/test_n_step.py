@@ -140,9 +140,8 @@ KNOW_WHOLE_RETURNS = [
 def test_sums_of_rewards_are_refused_where_single_ones_are_learned_from(make, n_step, tmp_path):
     agent = make()
     agent.algorithm.n_step = n_step
-    with pytest.raises(
-        CoachError, match=f"algorithm.n_step is {n_step}, and .* does not support n-step sums of rewards: set it to -1"
-    ):
+    advice = "does not support n-step sums of rewards: set algorithm.n_step to -1"
+    with pytest.raises(CoachError, match=f"algorithm.n_step is {n_step}, and .* {advice}"):
         graph(agent, Bandit, tmp_path)
 
 

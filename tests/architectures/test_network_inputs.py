@@ -108,7 +108,7 @@ def test_an_image_that_is_too_small_gets_a_small_scheme(side, scheme, caplog):
     [("camra", "; did you mean 'camera'"), ("goal", ": choose from 'observation', 'camera', 'table', 'action'")],
 )
 def test_an_input_that_there_is_not(name, advice):
-    with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', which is not an observation{advice}"):
+    with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', and there is no such observation{advice}"):
         NetworkInput.named(name, spaces(), "main")
 
 

@@ -41,6 +41,10 @@ _CONTINUOUS = (
 )  # fmt: skip
 FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL", "DecisionTransformer")
 _OBSERVATIONS = {"DrQv2": "image, channels last", "TD3GoalBased": "Dict", "CIL": "Dict"}
+FROM_FILES = ("AWAC", "BCQ", "IQL", "TD3+BC")
+"""Agents that need a data file. The other agents of ``FROM_DATA`` import recorded steps."""
+TRIED_FOR_ALL = ("DQN", "DDPG", "PPO")
+"""One of these agents accepts whatever any agent accepts."""
 _REFUSED = pathlib.Path(__file__).with_name("refused.json")
 _CELLS = pathlib.Path(__file__).with_name("cells.json")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pathlib
 import tempfile
+from typing import Collection
 
 from tests.conformance.axes import (
     AXES,
+    TRIED_FOR_ALL,
     Cell,
     Refusal,
     known_cells,
@@ -22,7 +24,6 @@ from tests.conformance.running import COMMANDS, run
 
 _SEARCHED = [axis for axis in AXES if axis not in ("agent", "framework")]
 _RICHEST = {"memory": "EpisodicExperienceReplay", "observations": "Dict"}
-_AGENTS = ("DQN", "DDPG", "PPO")  # one of them takes whatever any agent takes
 
 
 def find(framework: str, workers: int, agent: str | None = None) -> None:
@@ -67,7 +68,7 @@ def _framework_of(refusal: Refusal) -> str:
 
 def _again(refusal: Refusal) -> list[Refusal]:
     """The refusal with the line of today; empty if its values are not refused today."""
-    reason = _reason(refused_cell(refusal))
+    reason = lasting_reason(refused_cell(refusal), refusal.values)
     return [] if reason is None else [Refusal(refusal.values, reason)]
 
 
@@ -98,7 +99,7 @@ def _refusals_of(cell: Cell) -> list[Refusal]:
     return [_refusal(cell, names), *(_refusal(one, names) for one in siblings if one != cell and _is_as_refused(one))]
 
 
-def _richer(cell: Cell, names: list[str]) -> list[tuple[str, Cell]]:
+def _richer(cell: Cell, names: Collection[str]) -> list[tuple[str, Cell]]:
     return [(axis, cell._replace(**{axis: value})) for axis, value in _RICHEST.items() if axis not in names]
 
 
@@ -111,13 +112,28 @@ def _refusal(cell: Cell, names: list[str]) -> Refusal:
     for axis, richer in _richer(cell, names):  # a usual value counts too, if a cell with more runs
         if names and _reason(richer) is None:
             names = [name for name in AXES if name in [*names, axis]]
-    values, reason = {axis: getattr(cell, axis) for axis in names}, _reason(cell)
+    values, reason = {axis: getattr(cell, axis) for axis in names}, lasting_reason(cell, names)
     assert reason is not None
-    others = [usual(agent)._replace(**values) for agent in _AGENTS]
+    others = [usual(agent)._replace(**values) for agent in TRIED_FOR_ALL]
     others += [one for other in others for _, one in _richer(other, names)]
     if values and all(_reason(one) is not None for one in others):
         return Refusal(values, reason)
     return Refusal({"agent": cell.agent, **values}, reason)
+
+
+def lasting_reason(cell: Cell, names: Collection[str]) -> str | None:
+    """The line that refuses a cell, if possible with a richer value of an axis that its refusal does not name.
+
+    The line of the cell itself may be about a usual value, for example about an observation that vectors lack and a
+    dictionary has.
+
+    :param names: the axes of the refusal
+    """
+    for axis, richer in reversed(_richer(cell, names)):
+        plain = usual(cell.agent)._replace(framework=cell.framework, **{axis: getattr(richer, axis)})
+        if (reason := _reason(richer)) is not None and _reason(plain) is None:
+            return reason
+    return _reason(cell)
 
 
 def _reason(cell: Cell) -> str | None:

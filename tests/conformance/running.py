@@ -28,7 +28,7 @@ from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
 from rl_coach.own_loop import Agent
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
-from tests.conformance.axes import Cell
+from tests.conformance.axes import FROM_FILES, Cell
 from tests.conformance.environment import ACTIONS, OBSERVATIONS, Logged
 from tests.conformance.log import record
 from tests.conformance.parts import MeanFilter, agent_parameters
@@ -39,7 +39,6 @@ STEPS, HEATUP = 60, 10
 _HERE = "tests.conformance.environment"
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _COPIES = {"3 copies sync": "sync", "3 copies native": "native", "3 copies async": "async"}
-FROM_FILES = ("AWAC", "BCQ", "IQL", "TD3+BC")
 RECORDED = ("recorded", 0)
 DEMONSTRATED = ("DQfD", "GAIL")
 _ACT_IN_PARTS = ("BC", "GAIL")

@@ -19,6 +19,7 @@ from tests.conformance.axes import (
     uncovered,
 )
 from tests.conformance.cells import command_of, verdict
+from tests.conformance.finding import lasting_reason
 from tests.conformance.page import PAGE, rows, text
 from tests.conformance.running import COMMANDS
 from tests.frameworks import FRAMEWORK
@@ -100,3 +101,16 @@ def test_refusals_with_one_reason_share_a_row_of_the_page():
 
 def test_the_page_is_that_of_the_refusals():
     assert PAGE.read_text() == text()
+
+
+def test_a_reason_lasts_if_the_observations_have_what_the_memory_needs():
+    cell = Cell("DQN", memory="EpisodicHRLHindsightExperienceReplay", framework=FRAMEWORK.name)
+    reason = lasting_reason(cell, ("agent", "memory"))
+    assert "stores 'achieved_goal' of shape (2,) as actions" in str(reason)
+
+
+def test_the_page_shows_the_usual_values_of_each_axis():
+    table = text().partition("| axis | usual value |")[2].partition("\n\n")[0]
+    assert "| memory | own | EpisodicExperienceReplay for BCQ |" in table
+    assert "| observations | vector | Dict for CIL and TD3GoalBased; 'image, channels last' for DrQv2 |" in table
+    assert "| extra | none | – |" in table

@@ -168,7 +168,9 @@ def test_a_gaussian_policy_needs_no_bounds(algorithm, space):
 
 @pytest.mark.parametrize("algorithm", ["SAC", "TD3", "DDPG", "NAF"])
 def test_others_name_agents_that_need_none(algorithm):
-    with pytest.raises(CoachError, match="choose ClippedPPO or A2C, which need none, or give the action space bounds"):
+    with pytest.raises(
+        CoachError, match="choose ClippedPPO or A2C, which need no bounds, or give the action space bounds"
+    ):
         train(algorithm, Strict(ONE_SIDED))
 
 

@@ -116,8 +116,8 @@ class AgentRequirements:
         if self.needs_bounded_actions and not (isinstance(actions, BoxActionSpace) and actions.is_bounded):
             found, advice = type(actions).__name__, "choose another agent or environment"
             if isinstance(actions, BoxActionSpace):
-                found = "a space without them"
-                advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
+                found = "a space without bounds"
+                advice = "choose ClippedPPO or A2C, which need no bounds, or give the action space bounds"
             yield f"agent '{agent}' needs continuous actions with finite bounds, not {found}: {advice}"
         if self.plays_team:
             if not isinstance(actions, TeamActionSpace):
@@ -137,7 +137,10 @@ class AgentRequirements:
         n_step = parameters.algorithm.n_step
         for part, most in ((f"agent '{agent}'", self.max_n_step), (type(memory).__name__, memory.max_n_step)):
             if n_step > most:
-                yield f"algorithm.n_step is {n_step}, and {part} does not support n-step sums of rewards: set it to -1"
+                yield (
+                    f"algorithm.n_step is {n_step}, and {part} does not support n-step sums of rewards: "
+                    f"set algorithm.n_step to -1"
+                )
         if self.rescalers and parameters.algorithm.policy_gradient_rescaler not in self.rescalers:
             yield unknown_rescaler(agent, parameters.algorithm.policy_gradient_rescaler, self.rescalers)
 
@@ -154,7 +157,7 @@ class AgentRequirements:
         knows_returns = (receives_episodes(memory) or waits or is_recorded) and not memory.relabels
         for requirement, is_met, learned, lacks in (
             (MemoryRequirement.EPISODES, returns_complete_episodes(memory), "complete episodes", "keep"),
-            (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "know"),
+            (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "compute"),
         ):
             if self.memory_requirement is requirement and not is_met:
                 yield (
@@ -198,7 +201,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
         if trained_on is not None and framework not in (*trained_on, Frameworks.acting):
             yield (
                 f"agent '{agent}': {type(part).__name__} learns only on {', '.join(one.value for one in trained_on)}, "
-                f"and this run is on {framework.value}: use -f {' or '.join(one.name for one in trained_on)}"
+                f"and this run is on {framework.value}: use {' or '.join(f'-f {one.name}' for one in trained_on)}"
             )
 
 

@@ -97,7 +97,7 @@ def test_a_batch_must_have_room_in_the_memory(size, is_met):
 def test_sums_of_rewards(n_step, is_met):
     found = lines(AgentRequirements(max_n_step=1), n_step=n_step)
     assert is_met == (found == []) and all(
-        "'one' does not support n-step sums of rewards: set it to -1" in one for one in found
+        "'one' does not support n-step sums of rewards: set algorithm.n_step to -1" in one for one in found
     )
 
 
