@@ -238,7 +238,8 @@ class AlgorithmParameters(Parameters):
     :ivar in_action_space: space of the goals that the agent of the level above may set; None without a level above
     :ivar share_statistics_between_workers: no effect, because workers always share the statistics of filters; a
         warning says so if it is False. It exists for programs written for Coach 1.0.1
-    :ivar n_step: number of rewards in a return; -1 sums all rewards to the end of the episode
+    :ivar n_step: number of rewards in a return. With -1, a return sums all rewards to the end of the episode, and an
+        agent such as DQN learns from the reward of one step
     :ivar act_for_full_episodes: act in whole episodes between two training phases
     :ivar override_episode_rewards_with_the_last_transition_reward: replace the reward of each step by the episode's
         last reward; steps are stored when the episode has ended
