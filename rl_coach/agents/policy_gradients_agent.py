@@ -126,8 +126,9 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN:
             return returns
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE:
-            deviation = self.std_discounted_return
-            return (returns - self.mean_discounted_return) / deviation if deviation else np.zeros_like(returns)
+            # not the statistics of the last episode: a part of an episode is learned from before the episode ends
+            deviation = returns.std()
+            return (returns - returns.mean()) / deviation if deviation else np.zeros_like(returns)
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP:
             means = self.return_means.means[first : first + len(returns)]
             return returns - np.pad(means, (0, len(returns) - len(means)))
