@@ -136,7 +136,7 @@ def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters,
     network = list(agent.network_wrappers.values())[-1]
     network.middleware_parameters = LSTMMiddlewareParameters()
     network.use_separate_networks_per_head = False
-    with pytest.raises(CoachError, match="learns from single transitions"):
+    with pytest.raises(CoachError, match="learns from each state without the states before it"):
         graph(agent, Target if parameters is soft_actor_critic else Bandit, tmp_path)
 
 
