@@ -581,6 +581,9 @@ class DiscreteActionSpace(ActionSpace):
     def actions(self) -> list[int]:
         return list(range(self.num_actions))
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, num_actions={self.num_actions})"
+
     def sample(self) -> int:
         return int(self.rng.integers(self.num_actions))
 

@@ -22,6 +22,13 @@ from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBuffer
 from rl_coach.utilities.requirements import member, number, whole
 from rl_coach.utils import CoachError
 
+_RESCALERS = (
+    PolicyGradientRescaler.TOTAL_RETURN,
+    PolicyGradientRescaler.FUTURE_RETURN,
+    PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE,
+    PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP,
+)
+
 
 class PolicyGradientNetworkParameters(FullyConnectedParameters):
     """The policy network."""
@@ -41,7 +48,7 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "policy_gradient_rescaler": member(PolicyGradientRescaler, *_RESCALERS),
         "beta_entropy": number(),
         "num_steps_between_gradient_updates": whole(1),
     }
@@ -93,12 +100,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
     max_n_step = 0
     network_requirements = {"main": NetworkRequirement((POLICY,))}
     acts_in_parts = True
-    rescalers = (
-        PolicyGradientRescaler.TOTAL_RETURN,
-        PolicyGradientRescaler.FUTURE_RETURN,
-        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE,
-        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP,
-    )
+    rescalers = _RESCALERS
     is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -126,8 +128,9 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN:
             return returns
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE:
-            deviation = self.std_discounted_return
-            return (returns - self.mean_discounted_return) / deviation if deviation else np.zeros_like(returns)
+            # not the statistics of the last episode: a part of an episode is learned from before the episode ends
+            deviation = returns.std()
+            return (returns - returns.mean()) / deviation if deviation else np.zeros_like(returns)
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP:
             means = self.return_means.means[first : first + len(returns)]
             return returns - np.pad(means, (0, len(returns) - len(means)))

@@ -38,7 +38,9 @@ class AdvantageAlgorithmParameters(AlgorithmParameters):
 
     constraints = {
         **flags("estimate_state_value_using_gae"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "policy_gradient_rescaler": member(
+            PolicyGradientRescaler, PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE
+        ),
         "gae_lambda": FRACTION,
     }
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from rl_coach.architectures.layers import LAYERS
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, dictionary_of, flags, limit, number, optional, pair, whole
+from rl_coach.utilities.requirements import TEXT, dictionary_of, flags, limit, member, number, optional, pair, whole
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
@@ -31,6 +32,7 @@ class InputEmbedderParameters(NetworkComponentParameters):
     constraints = {
         **flags("batchnorm", "is_training", "flatten"),
         "activation_function": optional(TEXT),
+        "scheme": member(EmbedderScheme) | LAYERS,
         "dropout_rate": number(0, below=1),
         "name": TEXT,
         "input_rescaling": dictionary_of(number(above=0), "kind of input"),

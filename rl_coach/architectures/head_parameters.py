@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Sequence
 
+from rl_coach.architectures.layers import LAYERS
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.requirements import FLAG, TEXT, bounds, flags, instance, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, bounds, flags, list_of, number, optional, whole
 
 
 @dataclass(eq=False, repr=False)
@@ -317,7 +318,7 @@ class RegressionHeadParameters(_NamedHead):
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
-    constraints = {"scheme": optional(instance((list, tuple), "a list of layers"))}
+    constraints = {"scheme": optional(LAYERS)}
 
     scheme: Any = None
     output_bias_initializer: Any = None
@@ -378,6 +379,7 @@ class SACQHeadParameters(_NamedHead):
         "num_atoms": whole(1),
         "v_min": number(),
         "v_max": number(),
+        "scheme": optional(LAYERS),
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"

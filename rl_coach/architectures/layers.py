@@ -11,7 +11,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, InitialWeights
-from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
@@ -43,6 +43,16 @@ class Layer(Constrained):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
+
+
+LAYERS = list_of(
+    Constraint(
+        "a layer such as Dense(64)",
+        # a layer of a framework, such as a Keras layer, can be called
+        lambda value: isinstance(value, Layer) or (callable(value) and not isinstance(value, type)),
+    )
+)
+"""The values of a list of layers."""
 
 
 class Conv2d(Layer):

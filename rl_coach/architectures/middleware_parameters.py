@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from rl_coach.architectures.layers import LAYERS
 from rl_coach.base_parameters import Frameworks, MiddlewareScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, exactly, flags, number, optional, whole
+from rl_coach.utilities.requirements import TEXT, exactly, flags, member, number, optional, whole
 
 
 @dataclass(eq=False, repr=False)
@@ -27,6 +28,7 @@ class MiddlewareParameters(NetworkComponentParameters):
     constraints = {
         **flags("batchnorm", "is_training"),
         "activation_function": optional(TEXT),
+        "scheme": member(MiddlewareScheme) | LAYERS,
         "dropout_rate": number(0, below=1),
         "name": TEXT,
     }

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn, Sequence
 
 from rl_coach import __version__
 from rl_coach.installation import default_framework
-from rl_coach.utilities.errors import CoachError, did_you_mean, nearest
+from rl_coach.utilities.errors import CoachError, nearest, suggested
 
 EXAMPLES = """\
 examples:
@@ -564,11 +564,18 @@ class Parser(argparse.ArgumentParser):
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
-            flags = [flag for action in self._actions for flag in action.option_strings]
-            self.error(f"unknown flag '{unknown[0]}'{did_you_mean(unknown[0].partition('=')[0], flags)}")
+            self.error(f"unknown flag '{unknown[0]}'{suggested(self._flags_like(unknown[0].partition('=')[0]))}")
         if unknown:
             self.error(self.about_word(unknown[0]))
         return values
+
+    def _flags_like(self, given: str) -> list[str]:
+        """At most three flags that begin with ``given``; without such flags, the flags with a similar spelling."""
+        # without the dashes, which would make all flags similar
+        flags = {flag.lstrip("-"): flag for action in self._actions for flag in action.option_strings}
+        name = given.lstrip("-")
+        begun = [flag for flag in flags if name and flag.startswith(name)]
+        return [flags[one] for one in begun[:3] or nearest(name, flags, similarity=0.7)]
 
     def about_word(self, word: str) -> str:
         """The message about an argument that is neither a flag nor a value of a flag."""

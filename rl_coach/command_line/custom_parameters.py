@@ -23,6 +23,8 @@ from rl_coach.command_line.preset_catalogue import is_graph_manager
 from rl_coach.core_types import StepMethod
 from rl_coach.filters.filter import Filter
 from rl_coach.schedules import Schedule
+from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import Constraint, constraints_of, wrong_value
 from rl_coach.utils import CoachError, did_you_mean
 
 _CONSTRUCTORS_BY_MODULE = {
@@ -483,7 +485,10 @@ class _Target:
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
+        constraint = self._constraint()
         wanted = None if self._is_declared(assignment.value) else _wanted_kind(self.get(), assignment.value)
+        if wanted and constraint is not None and isinstance(self.get(), Enum):
+            wanted = constraint.allowed
         if isinstance(self.holder, Schedule) and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
@@ -491,15 +496,19 @@ class _Target:
             is_fixed = _is_object(current := self.get()) and type(current).__name__ not in CONSTRUCTORS
             instead = f"; to change the present object, set '{assignment}.NAME'" if is_fixed else ""
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}{instead}")
+        if constraint is not None:
+            refuse(wrong_value(str(assignment), assignment.value, constraint))
+
+    def _constraint(self) -> Constraint | None:
+        """The values that the parameter class allows in this place; None if it does not say so."""
+        return None if self.last.is_item else constraints_of(type(self.holder)).get(str(self.last.key))
 
     def _is_declared(self, value: Any) -> bool:
         """True if the constraints of the parameter class allow the value, although the current value has another kind:
         None, or a schedule instead of a number, or a number instead of a schedule."""
-        if self.last.is_item or not (value is None or any(isinstance(one, Schedule) for one in (self.get(), value))):
-            return False
-        declared = [vars(kind).get("constraints", {}) for kind in type(self.holder).__mro__]
-        constraint = next((one[self.last.key] for one in declared if self.last.key in one), None)
-        return constraint is not None and constraint.holds(value)
+        constraint = self._constraint()
+        may_differ = value is None or any(isinstance(one, Schedule) for one in (self.get(), value))
+        return may_differ and constraint is not None and constraint.holds(value)
 
     def _is_read_only(self) -> bool:
         if self.last.key == "path" and isinstance(self.holder, Parameters):

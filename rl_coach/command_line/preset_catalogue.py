@@ -248,13 +248,11 @@ def _unknown_preset(preset: str) -> Exception:
 
 def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A ``CoachError`` in one line for an error in a preset or in user code that the preset calls."""
-    from rl_coach.installation import missing_module
+    from rl_coach.installation import missing_package
     from rl_coach.utilities.user_code import in_one_line
 
     if isinstance(error, ModuleNotFoundError):
-        if (message := missing_module(error)) is not None:
-            return CoachError(f"preset '{path}': {message}")
-        return CoachError(f"preset '{path}' imports '{error.name}', which is not installed")
+        return CoachError(f"preset '{path}': {missing_package(error)}")
     text = in_one_line(error)
     own = [
         f for f in traceback.extract_tb(error.__traceback__) if os.path.realpath(f.filename) == os.path.realpath(path)

@@ -334,13 +334,13 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; select a preset with -p, coach --list shows all presets")
     for name, reason in (
-        ("seed", "give only one of them"),
-        ("play", "a person can play only one game at a time"),
-        ("resume", "the stopped runs continue with their seeds: leave out --seeds"),
-        ("run_directory", "each seed has its own directory"),
+        ("seed", "--seeds and --seed: give only one of them"),
+        ("play", "--play starts one game, and this command starts several runs: leave out --play"),
+        ("resume", "--seeds and --resume: the stopped runs continue with their seeds: leave out --seeds"),
+        ("run_directory", "--run_directory: each of several runs has its own directory"),
     ):
         if getattr(args, name) not in (None, "", False):
-            parser.error(f"--seeds and --{name}: {reason}")
+            parser.error(reason)
     flag_checks.refuse_budget(args, "several runs would get different numbers of steps")
     settings = cluster_settings(vars(args))
     if settings is not None:

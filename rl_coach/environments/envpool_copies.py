@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from rl_coach.environments.gym_levels import ENVPOOL
 from rl_coach.space_values import rows_at
-from rl_coach.utils import CoachError, did_you_mean, nearest
+from rl_coach.utilities.errors import CoachError, nearest, suggested
 
 
 class EnvPoolCopies(VectorEnv):
@@ -30,8 +30,8 @@ class EnvPoolCopies(VectorEnv):
 
     def __init__(self, name: str, num_envs: int, settings: dict[str, Any]):
         if name not in envpool.list_all_envs():
-            alike = [f"{ENVPOOL}:{one}" for one in nearest(name, envpool.list_all_envs())]
-            raise CoachError(f"EnvPool has no level '{name}'{did_you_mean(f'{ENVPOOL}:{name}', alike)}")
+            alike = suggested(f"{ENVPOOL}:{one}" for one in nearest(name, envpool.list_all_envs()))
+            raise CoachError(f"EnvPool has no level '{name}'{alike}")
         self._arguments = {**settings, "task_id": name, "env_type": "gymnasium", "num_envs": num_envs}
         self.num_envs = num_envs
         self._pool = self._make()

@@ -19,7 +19,7 @@ from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command
 from rl_coach.utilities.dynamic_import import imported_at_first_use
-from rl_coach.utils import CoachError, did_you_mean, nearest
+from rl_coach.utilities.errors import CoachError, nearest, suggested
 
 _EPISODE_LENGTH = 1000  # of Brax: the default of its episode wrapper, which is not used here
 
@@ -354,7 +354,7 @@ _LIBRARIES: dict[str, Make] = {
 def _require_known(level: str, name: str, known: Any) -> None:
     if name not in known:
         library = level.partition(":")[0]
-        alike = did_you_mean(level, [f"{library}:{one}" for one in nearest(name, known)])
+        alike = suggested(f"{library}:{one}" for one in nearest(name, known))
         raise CoachError(f"no level '{level}'{alike or f'; {library} has ' + ', '.join(sorted(known))}")
 
 

@@ -243,6 +243,11 @@ class Memory:
         return self._store.length if self._own_transitions is None else len(self._own_transitions)
 
     @property
+    def num_removed(self) -> int:
+        """The number of transitions that a full memory has removed since it was empty."""
+        return self._store.first_serial if self._own_transitions is None else 0
+
+    @property
     def transitions(self) -> Any:
         """All transitions, oldest first: a ``Batch``, or the list that a subclass has assigned.
 

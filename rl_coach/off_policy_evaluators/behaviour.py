@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.utils import CoachError
+
 _ROWS_AT_ONCE = 256
 
 
@@ -23,13 +25,16 @@ def estimated_behaviour(
     :param num_actions: A
     :param num_neighbours: number of nearest states; all states if there are fewer
     :return: [M, A] float64
+    :raises CoachError: if there is no step to estimate from
     """
+    if not len(states):
+        raise CoachError("there is no recorded step to estimate a policy from: use a data set that is not empty")
     deviations = np.asarray(states, np.float64).std(axis=0)
     scales = np.where(deviations > 0, deviations, 1.0)
     known, asked = np.asarray(states, np.float64) / scales, np.asarray(queries, np.float64) / scales
     count = min(num_neighbours, len(known))
     taken = np.eye(num_actions)[np.asarray(actions, np.int64)]
-    squares, parts = (known**2).sum(axis=1), []
+    squares, parts = (known**2).sum(axis=1), [np.zeros((0, num_actions))]
     for first in range(0, len(asked), _ROWS_AT_ONCE):
         points = asked[first : first + _ROWS_AT_ONCE]
         distances = squares - 2 * points @ known.T  # without the points' squares: same order

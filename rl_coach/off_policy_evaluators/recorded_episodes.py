@@ -32,15 +32,24 @@ class RecordedEpisodes:
     mask: np.ndarray
 
 
+def with_steps(episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes that have steps.
+
+    :raises CoachError: if there is no step
+    """
+    found = [episode for episode in episodes if len(episode)]
+    if not found:
+        raise CoachError("there is no recorded episode to evaluate a policy with: use a data set that is not empty")
+    return found
+
+
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
     """The arrays of episodes. ``OpeManager.evaluate`` must have written its values into the ``info`` of their
     transitions.
 
     :raises CoachError: if there is no step, or a reward is a sum over several steps
     """
-    episodes = [episode for episode in episodes if len(episode)]
-    if not episodes:
-        raise CoachError("there is no recorded episode to evaluate a policy with: use a data set that is not empty")
+    episodes = with_steps(episodes)
     if any(transition.n_steps != 1 for episode in episodes for transition in episode.transitions):
         raise CoachError("off-policy evaluation needs the reward of each step: set n_step of the memory to -1 or 1")
     mask = np.arange(max(map(len, episodes))) < np.array([[len(episode)] for episode in episodes])

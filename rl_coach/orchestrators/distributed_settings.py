@@ -134,10 +134,6 @@ class DistributedSettings:
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
-            # A setting without effect is an error, because the user expects an effect.
-            for key in _PLACEMENT if self.orchestrator != "kubernetes" else ():
-                if getattr(pod, key):
-                    yield f"[{name}] {key}: works only with orchestrator = kubernetes, not with {self.orchestrator}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
                 yield f"[{name}] image is missing: orchestrator = kubernetes needs it, or [coach] image"
         yield from self._unmet_by_redis()
@@ -197,6 +193,9 @@ def read(path: str) -> DistributedSettings:
             wrong.append(f"no section [{name}]{suggestion} (the sections are {', '.join(f'[{key}]' for key in _KEYS)})")
     settings = _assemble(values, wrong)
     wrong.extend(settings.unmet())
+    given, understood = sections.get("coach", {}), values.get("coach", {})
+    if "orchestrator" in understood or "orchestrator" not in given:
+        wrong.extend(_without_effect(settings.orchestrator, values))
     if wrong:
         raise CoachErrors(f"'{path}': {line}" for line in wrong)
     return settings
@@ -428,6 +427,18 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
     "worker": _POD_KEYS,
     "redis": {name: kind for name, kind in _POD_KEYS.items() if name != "gpus" and name not in _OF_PROGRAMS},
 }
+_READ_BY: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("image", "nfs_server", "nfs_claim", "nfs_storage_class", "nfs_size", "namespace", "kubeconfig", "context",
+         "service_account", "image_pull_secret", "gpu_resource", "keep_seconds", "stop_seconds", "restarts",
+         "cpu_limit", "memory_limit", *_PLACEMENT),
+        ("kubernetes",),
+    ),
+    **dict.fromkeys(("start_seconds", "cpu", "memory", "gpus"), ("kubernetes", "ray")),
+    "ray_address": ("ray",),
+}  # fmt: skip
+"""The orchestrators that read a key. All orchestrators read the other keys of [coach], and only Kubernetes reads
+[redis]."""
 
 
 def _sections(path: str) -> dict[str, dict[str, str]]:
@@ -462,6 +473,16 @@ def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) ->
             # the text is hidden in the message, because a URL may contain a password
             wrong.append(f"[{section}] {key} = {redis_urls.hidden(text)}: {reason}")
     return values
+
+
+def _without_effect(orchestrator: str, values: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A message for each key that the orchestrator does not read, because the user expects an effect."""
+    for section, found in values.items():
+        for key in found:
+            readers = ("kubernetes",) if section == "redis" else _READ_BY.get(key, (orchestrator,))
+            if orchestrator not in readers:
+                works = " or ".join(readers)
+                yield f"[{section}] {key}: works only with orchestrator = {works}, not with {orchestrator}"
 
 
 def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> DistributedSettings:

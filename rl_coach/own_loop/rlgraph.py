@@ -7,6 +7,7 @@ A loop that was written for RLgraph runs with its imports changed::
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import pathlib
@@ -652,11 +653,16 @@ class RLgraphAgent(SpecAgent):
             allowed = ", ".join(map(repr, _EXTRAS))
             raise CoachError(f"extra_returns has {shown(unknown[0])}: only {allowed} are allowed")
         rows = self.rows_of(states)
+        given = [states] if rows is None else rows
         self.graph_manager.enter_phase()
-        chosen = [
-            self._query(index % len(self.env_names), one, use_exploration, apply_preprocessing)
-            for index, one in enumerate([states] if rows is None else rows)
-        ]
+        # filters that remember the episode need all rows in one call: row i continues row i of the last call
+        all_rows = functools.cache(lambda: self.predict(_raw(states)))
+        is_together = rows is not None and self._filters_remember
+
+        def best(row: int) -> Any:
+            return all_rows()[row] if is_together else self.predict(_raw(given[row]))
+
+        chosen = [self._query(row, one, use_exploration, apply_preprocessing, best) for row, one in enumerate(given)]
         actions = chosen[0] if rows is None else chosen if SINGLE not in self.spec.actions.parts else np.asarray(chosen)
         extras = {
             "preprocessed_states": lambda: self.preprocess_states(states) if apply_preprocessing else states,
@@ -686,8 +692,12 @@ class RLgraphAgent(SpecAgent):
         are_tuples = self._observes_tuples
         return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
-    def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
-        """The action for a state. Nothing is stored or counted, except if the network is recurrent."""
+    def _query(self, row: int, state: Any, explores: bool, preprocesses: bool, best: Callable[[int], Any]) -> Any:
+        """The action for a state. Nothing is stored or counted, except if the network is recurrent.
+
+        :param best: returns the policy's best action for a row, if its state is not in the episode of the environment
+        """
+        index = row % len(self.env_names)
         if not preprocesses and self.preprocessing_required and _raw(state) is state:
             raise CoachError("apply_preprocessing=False needs the states that preprocess_states returned")
         if self._remembers:
@@ -695,7 +705,7 @@ class RLgraphAgent(SpecAgent):
         raw = _raw(state)
         core, environment = self._core, self._environments[index]
         if not explores and not (self._filters_remember and self._enters(index, raw)):
-            return self.predict(raw)
+            return best(row)
         if not explores:
             info = ActionInfo(self._best_action())
         elif core.acts_by_networks:

@@ -182,9 +182,8 @@ class Policy:
             if here is None or repr(here) != repr(self._spaces[name]):
                 found = "the environment has none" if here is None else f"the environment has {here!r}"
                 yield f"needs the observation '{name}' of {self._spaces[name]!r}: {found}"
-        own, others = _described(self.action_space), _described(action_space)
-        if own != others:
-            yield f"chooses from {own}: the environment has {others}"
+        if repr(self.action_space) != repr(action_space):
+            yield f"chooses from {self.action_space!r}: the environment has {action_space!r}"
 
     @property
     def remembers_episode(self) -> bool:
@@ -363,10 +362,6 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.about.get('agent_class')}, {self.observation_shapes} -> {self.action_space})"
-
-
-def _described(space: ActionSpace) -> str:
-    return f"{space!r} with {space.num_actions} actions" if isinstance(space, DiscreteActionSpace) else repr(space)
 
 
 def _raw_shape(space: Any) -> tuple[int, ...]:

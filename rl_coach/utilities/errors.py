@@ -44,17 +44,25 @@ class CheckpointError(TrainingError):
     there is one."""
 
 
-def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:
-    """The candidates that look most like ``name``, best first; the case of letters does not count."""
+def nearest(name: str, candidates: Iterable[str], at_most: int = 3, similarity: float = 0.6) -> list[str]:
+    """The candidates that look most like ``name``, best first; the case of letters does not count.
+
+    :param similarity: the smallest similarity of a candidate, from 0 to 1 (``difflib.SequenceMatcher.ratio``)
+    """
     by_lower = {candidate.lower(): candidate for candidate in candidates}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=at_most, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=at_most, cutoff=similarity)
     return [by_lower[match] for match in close]
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """``"; did you mean 'a' or 'b'?"``, or an empty string if no name is similar."""
-    close = nearest(name, candidates)
-    return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+    return suggested(nearest(name, candidates))
+
+
+def suggested(names: Iterable[str]) -> str:
+    """``"; did you mean 'a' or 'b'?"``, or an empty string if there is no name."""
+    shown = " or ".join(map(repr, names))
+    return f"; did you mean {shown}?" if shown else ""
 
 
 def reason_of(error: BaseException) -> str:

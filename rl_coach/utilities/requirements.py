@@ -129,9 +129,12 @@ def _ends(value: Any) -> Iterator[Any]:
             yield getattr(value, name)
 
 
-def member(enum: type[Enum]) -> Constraint:
-    """Members of an enum."""
-    names = ", ".join(f"{enum.__name__}.{one.name}" for one in enum)
+def member(enum: type[Enum], *usual: Enum) -> Constraint:
+    """Members of an enum.
+
+    :param usual: the members that the error lists, if the owner of the settings checks the others; by default all
+    """
+    names = ", ".join(f"{enum.__name__}.{one.name}" for one in usual or enum)
     return Constraint(f"one of {names}", lambda value: isinstance(value, enum))
 
 
@@ -268,15 +271,16 @@ def check_arguments(settings: type[Constrained], path: str, **values: Any) -> No
     :raises CoachError: if a value is not allowed
     """
     constraints = constraints_of(settings)
-    refuse(line for name, value in values.items() for line in _wrong_value(f"{path}.{name}", value, constraints[name]))
+    refuse(line for name, value in values.items() for line in wrong_value(f"{path}.{name}", value, constraints[name]))
 
 
 def _wrong_values(holder: Constrained, path: str) -> Iterator[str]:
     for name, constraint in constraints_of(type(holder)).items():
         if hasattr(holder, name):  # a user's class may not have the attribute
-            yield from _wrong_value(f"{path}.{name}".lstrip("."), getattr(holder, name), constraint)
+            yield from wrong_value(f"{path}.{name}".lstrip("."), getattr(holder, name), constraint)
 
 
-def _wrong_value(path: str, value: Any, constraint: Constraint) -> Iterator[str]:
+def wrong_value(path: str, value: Any, constraint: Constraint) -> Iterator[str]:
+    """The message about a value that a constraint does not allow. :param path: the path of the value's setting"""
     if not constraint.holds(value):
         yield f"{path} is {shown(value)}; it must be {constraint.allowed}"

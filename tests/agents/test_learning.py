@@ -110,11 +110,11 @@ def test_rescalers_of_policy_gradients(rescaler, tmp_path):
     parameters.algorithm.policy_gradient_rescaler = rescaler
     agent = graph(parameters, Bandit, tmp_path).get_agent()
     agent.return_means.push(np.array([5.0, 4.0, 3.0]))
-    agent.mean_discounted_return, agent.std_discounted_return = 2.0, 0.5
+    agent.mean_discounted_return, agent.std_discounted_return = 50.0, 9.0  # of an earlier episode
     expected = {
         PolicyGradientRescaler.TOTAL_RETURN: [3.0, 3.0],
         PolicyGradientRescaler.FUTURE_RETURN: [3.0, 1.0],
-        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE: [2.0, -2.0],
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE: [1.0, -1.0],
         PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP: [-1.0, -2.0],
     }[rescaler]
     np.testing.assert_allclose(agent.rescaled(np.array([3.0, 1.0]), first=1), expected)
@@ -136,7 +136,7 @@ def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters,
     network = list(agent.network_wrappers.values())[-1]
     network.middleware_parameters = LSTMMiddlewareParameters()
     network.use_separate_networks_per_head = False
-    with pytest.raises(CoachError, match="learns from single transitions"):
+    with pytest.raises(CoachError, match="learns from each state without the states before it"):
         graph(agent, Target if parameters is soft_actor_critic else Bandit, tmp_path)
 
 

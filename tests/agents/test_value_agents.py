@@ -163,7 +163,7 @@ def test_goals_that_are_no_actions_are_refused_before_the_first_step(tmp_path):
 def test_a_recurrent_network_is_refused_by_n_step_q(tmp_path):
     agent = n_step_q()
     agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters()
-    with pytest.raises(CoachError, match="learns from single transitions"):
+    with pytest.raises(CoachError, match="learns from each state without the states before it"):
         graph(agent, Bandit, tmp_path)
 
 

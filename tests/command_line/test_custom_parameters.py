@@ -235,6 +235,28 @@ def test_places_that_do_not_fit(manager, text, part):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("agent_params.input_filter=3", "agent_params.input_filter is 3; it must be an InputFilter or None"),
+        (
+            "agent_params.network_wrappers['main'].middleware_parameters.scheme=[64]",
+            "middleware_parameters.scheme is [64]; it must be one of MiddlewareScheme.Empty, ",
+        ),
+        (
+            "agent_params.network_wrappers['main'].input_embedders_parameters['observation'].scheme=(64, 64)",
+            ".scheme is (64, 64); it must be one of EmbedderScheme.Empty, ",
+        ),
+        ("agent_params.algorithm.discount=2", "discount is 2; it must be a number from 0 to 1"),
+    ],
+)
+def test_values_are_checked_before_the_graph_is_made(manager, text, part):
+    manager.agent_params = DQNAgentParameters()
+    with pytest.raises(CoachError) as error:
+        apply_custom_parameters(manager, text)
+    assert part in str(error.value)
+
+
 def test_initial_weights_of_a_network(manager):
     network = manager.agent_params.network_wrappers["main"]
     apply_custom_parameters(manager, "agent_params.network_wrappers['main'].initial_weights=Orthogonal(gain=2**0.5)")
@@ -370,6 +392,9 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.pre_network_filter=None", "pre_network_filter is None; it must be an InputFilter"),
         ("agent_params.network_wrappers={}", "needs a network 'main', but the names in network_wrappers are []"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
+        (f"{MIDDLEWARE}.scheme=[64]", f"{MIDDLEWARE}.scheme is [64]; it must be one of MiddlewareScheme.Empty, "),
+        (f"{MIDDLEWARE}.scheme=[Dense]", "or a list, each item a layer such as Dense(64)"),
+        (f"{MIDDLEWARE}.scheme='Deep'", "or a list, each item a layer such as Dense(64), not 'Deep'"),
         (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be a layer class"),
         (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be a layer class"),
         (f"{MIDDLEWARE}.dense_layer=Conv2d", "it must be a layer class such as NoisyNetDense or None"),

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from rl_coach.command_line import preset_catalogue
+from rl_coach.installation import pip_install
 from rl_coach.utils import CoachError, get_base_dir
 
 PRESET = """\
@@ -107,7 +108,10 @@ def test_a_variable_that_is_something_else(preset):
     [
         ("x = (", "mistake.py:1:"),
         ("\nimport sys\nsys.exit(3)", "mistake.py:3: SystemExit: 3: a preset must not end the program"),
-        ("\nimport no_such_package_at_all", "imports 'no_such_package_at_all', which is not installed"),
+        (
+            "\nimport no_such_package",
+            f"mistake.py': the package 'no_such_package' is not installed: {pip_install('no_such_package')}",
+        ),
         ("import rl_coach.agents.dqn_agnet", "the installed package 'rl_coach' has no module 'rl_coach.agents.dqn_agn"),
         ("x = 1\nx.y.z", "mistake.py:2: AttributeError"),
         (

@@ -7,13 +7,14 @@ import signal
 import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
-from rl_coach.graph_managers.checkpointing import GraphState, lost_episode
+from rl_coach.graph_managers.checkpointing import GraphState, lost_episode, unmet_by
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.runs.progress import Goal, Progress
 from rl_coach.runs.status import RunStatus, read_status
+from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.stop_signals import StopSignals
 from rl_coach.utils import CheckpointError, TrainingError
 
@@ -205,3 +206,12 @@ def test_an_episode_is_lost_that_a_level_could_not_save():
     assert not lost_episode(saved)
     saved["levels"]["top"]["episode"] = None
     assert lost_episode(saved) and not lost_episode({**saved, "reset_required": [True, False]})
+
+
+def test_checkpoints_differ_by_the_number_of_actions_if_they_contain_it():
+    here = {"action space main": repr(DiscreteActionSpace(3))}
+    earlier = {"action space main": "DiscreteActionSpace(shape=(1,), descriptions={})"}  # of earlier versions
+    assert list(unmet_by({"fits": here}, None, here)) == list(unmet_by({"fits": earlier}, None, here)) == []
+    for other in (repr(DiscreteActionSpace(2)), "", None):
+        (line,) = unmet_by({"fits": {"action space main": other}}, None, here)
+        assert line.endswith("here it is DiscreteActionSpace(shape=(1,), descriptions={}, num_actions=3)")

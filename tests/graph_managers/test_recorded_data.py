@@ -16,6 +16,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.graph_managers.batch_rl_graph_manager import BatchRLGraphManager
 from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
@@ -42,10 +43,18 @@ def normalised(agent: AgentParameters, attribute: str = "pre_network_filter") ->
     return agent
 
 
-def graph(tmp_path: Any, agent: AgentParameters, lines: list[str], epochs: int = 3, header: str = HEADER, **task: Any):
-    (tmp_path / "data.csv").write_text("\n".join([header, *lines, ""]))
+def written(path: Any, lines: list[str], header: str = HEADER) -> CsvDataset:
+    path.write_text("\n".join([header, *lines, ""]))
+    return CsvDataset(str(path))
+
+
+def graph(
+    tmp_path: Any, agent: AgentParameters, lines: list[str], epochs: int = 3, header: str = HEADER,
+    files_before: tuple[CsvDataset, ...] = (), size: int = 1000, **task: Any,
+):  # fmt: skip
     agent.memory = EpisodicExperienceReplayParameters()
-    agent.memory.load_memory_from_file_path = CsvDataset(str(tmp_path / "data.csv"))
+    agent.memory.max_size = (MemoryGranularity.Transitions, size)
+    agent.memory.load_memory_from_file_path = [*files_before, written(tmp_path / "data.csv", lines, header)]
     spaces = SpacesDefinition(
         StateSpace({"observation": VectorObservationSpace(2)}), None, DiscreteActionSpace(2), RewardSpace(1)
     )
@@ -68,6 +77,13 @@ def test_an_action_that_the_agent_does_not_have_is_one_line(tmp_path, cells, mes
     with pytest.raises(CoachError, match=r"data\.csv") as raised:
         graph(tmp_path, dqn(DDQNAgentParameters()), rows(**cells))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("size", [1000, 110, 96])
+def test_a_step_is_counted_within_its_file(tmp_path, size):
+    first = written(tmp_path / "first.csv", rows())
+    with pytest.raises(CoachError, match=r"data\.csv', step 6: the action is 5"):
+        graph(tmp_path, dqn(DDQNAgentParameters()), rows(r7=5), files_before=(first,), size=size)
 
 
 def test_probabilities_of_another_number_of_actions_are_one_line(tmp_path):

@@ -147,6 +147,9 @@ def test_the_estimated_behaviour_is_how_often_neighbours_took_an_action():
     assert np.allclose(found, [[3 / 5, 1 / 5, 1 / 5], [1 / 5, 1 / 5, 3 / 5]])
     fewer = estimated_behaviour(states, actions, np.array([[0.05, 0.0]]), num_actions=3)
     assert np.allclose(fewer, [[3 / 8, 2 / 8, 3 / 8]])
+    assert estimated_behaviour(states, actions, states[:0], num_actions=3).shape == (0, 3)
+    with pytest.raises(CoachError, match="there is no recorded step to estimate a policy from"):
+        estimated_behaviour(states[:0], actions[:0], states, num_actions=3)
 
 
 def test_the_estimated_behaviour_comes_near_a_known_one():

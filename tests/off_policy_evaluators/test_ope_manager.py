@@ -104,6 +104,18 @@ def test_bad_data_is_refused_in_one_line():
         OpeManager(-1)
 
 
+@pytest.mark.parametrize("empty", [[], [Episode()]])
+@pytest.mark.parametrize("discount", [None, 0.5])
+def test_data_without_a_step_is_one_line(empty, discount):
+    with pytest.raises(CoachError, match="there is no recorded episode to evaluate a policy with"):
+        WeightedImportanceSampling.evaluate(empty, discount)
+    with pytest.raises(CoachError, match="there is no recorded episode to evaluate a policy with"):
+        SequentialDoublyRobust.evaluate(empty, 0.5)
+    none = np.zeros(0)
+    with pytest.raises(CoachError, match="there is no recorded step to evaluate a policy with"):
+        DoublyRobust.evaluate(OpeSharedStats(np.zeros((0, 2)), np.zeros((0, 2)), none, none, none, none, none, none))
+
+
 def record_random_play(path: pathlib.Path) -> None:
     """Five episodes of CartPole in Coach's layout."""
     environment = gymnasium.make("CartPole-v1")

@@ -156,11 +156,26 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[trainer]\nsecrets = A=b", "[trainer] secrets = A=b: allowed: WANDB_API_KEY=secret/key for a variable, or s"),
         ("[redis]\nenv = A=1", "[redis] env = A=1: no such key"),
         ("[worker]\nenv = A=1", "[worker] env: works only with orchestrator = kubernetes, not with local"),
+        ("[worker]\ncpu = 2", "[worker] cpu: works only with orchestrator = kubernetes or ray, not with local"),
+        ("[redis]\nmemory = 2Gi", "[redis] memory: works only with orchestrator = kubernetes, not with local"),
+        ("[coach]\nray_address = auto", "[coach] ray_address: works only with orchestrator = ray, not with local"),
         ("[coach]\nimage = two words", "[coach] image = two words: allowed: an image such as"),
     ],
 )  # fmt: skip
 def test_a_mistake_names_section_key_value_and_what_is_allowed(tmp_path, text, line):
     assert mistakes(tmp_path, text)[0].startswith(line)
+
+
+def test_each_key_without_effect_is_a_line(tmp_path):
+    keys = "labels = team=rl\nnamespace = rl\nimage = a\nstart_seconds = 9\nray_address = auto\nrestarts = 1\n"
+    pods = "[worker]\ncpu = 2\ncpu_limit = 3\n[redis]\ncpu = 2\n"
+    lines = mistakes(tmp_path, f"[coach]\norchestrator = ray\n{keys}{pods}")
+    found = [line.partition(": works only with orchestrator = kubernetes, not with ray")[0] for line in lines]
+    where = [*(f"[coach] {key}" for key in ("labels", "namespace", "image", "restarts")), "[worker] cpu_limit"]
+    assert found == [*where, "[redis] cpu"]
+    (line,) = mistakes(tmp_path, "[coach]\nimage = a\nray_address = auto\n[worker]\ncpu = 2\n")
+    assert line == "[coach] ray_address: works only with orchestrator = ray, not with kubernetes"
+    assert len(mistakes(tmp_path, "[coach]\norchestrator = swarm\nnamespace = rl\n")) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe"])

@@ -20,6 +20,7 @@ from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
@@ -580,6 +581,15 @@ def test_a_batch_that_is_wrong_is_one_line_and_changes_nothing(changes, message)
         agent.update({**batch, **changes})
     assert message in str(raised.value) and "\n" not in str(raised.value)
     assert_equal(agent.get_weights(), before)
+
+
+@pytest.mark.parametrize(("algorithm", "others"), [("A2C", 2), ("PG", 4)])
+@pytest.mark.parametrize("rescaler", ["Q_VALUE", PolicyGradientRescaler.Q_VALUE])
+def test_the_error_lists_the_rescalers_of_the_agent(algorithm, others, rescaler):
+    with pytest.raises(CoachError, match="policy_gradient_rescaler") as raised:
+        make_agent(algorithm, "CartPole-v1", framework=FRAMEWORK.name, policy_gradient_rescaler=rescaler)
+    listed = re.findall(r"PolicyGradientRescaler\.(\w+)", str(raised.value).replace(str(rescaler), ""))
+    assert len(listed) == others and "Q_VALUE" not in listed
 
 
 def recorded_batch() -> dict[str, np.ndarray]:

@@ -246,6 +246,22 @@ def test_a_best_action_uses_the_earlier_states_of_each_environment():
     assert found[0][0] != found[0][1]
 
 
+def test_best_actions_of_several_environments_do_not_share_earlier_states():
+    steps = [{"type": "sequence", "sequence_length": 2}]
+    agent = rlgraph.DQNAgent(
+        FloatBox(shape=2), 50, network_spec=DENSE, preprocessing_spec=steps, num_envs=3, **SETTINGS
+    )
+    first = np.stack([ZERO, 100 * ONE, -100 * ONE])
+    second = np.stack([100 * ONE, -100 * ONE, ZERO])
+    alone = []
+    for states in zip(first, second):
+        agent.reset()
+        alone.append([agent.get_action(state, use_exploration=False) for state in states])
+    agent.reset()
+    together = [agent.get_action(states, use_exploration=False).tolist() for states in (first, second)]
+    assert list(map(list, zip(*together))) == alone and len(np.unique(alone)) > 1
+
+
 def test_the_noise_of_tensorforce_moves_in_each_timestep():
     states, actions = {"type": "float", "shape": 2}, gymnasium.spaces.Box(-1, 1, (1,))
     noise = {"type": "ornstein_uhlenbeck", "theta": 0.5}

@@ -315,7 +315,7 @@ def test_input_that_is_bad_for_all_seeds_is_one_line_and_leaves_nothing(place):
         (["-p", "guess.py", "--seeds", "5-1"], "'5-1' goes backwards: write 1-5"),
         (["-p", "guess.py", "--seeds", "a"], "'a' is not a list of seeds: write 5"),
         (["-p", "guess.py", "--seeds", "2", "--seed", "1"], "--seeds and --seed: give only one of them"),
-        (["-p", "guess.py", "--seeds", "2", "--play"], "--seeds and --play"),
+        (["-p", "guess.py", "--seeds", "2", "--play"], "--play starts one game, and this command starts several runs"),
         (["--seeds", "2"], "no preset given"),
         (["evaluate", "nothing", "nowhere"], "no experiment in 'nothing'"),
     ],

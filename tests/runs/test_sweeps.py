@@ -91,6 +91,9 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
         (["-p", "CartPole_DQN", HUGE, "--random", "20000"], "20,000 runs are more than the limit"),
         (["-p", "CartPole_DQN", "discount=0.9", "--seed", "1", "--seeds", "2"], "give only one of them"),
         (["-p", "CartPole_DQN", "discount=0.9", "--parallell", "2"], "did you mean '--parallel'"),
+        (["-p", "CartPole_DQN", "discount=0.9", "--play"], "coach: --play starts one game, and this command starts"),
+        (["-p", "CartPole_DQN", "discount=0.9", "--pla"], "unknown flag '--pla'; did you mean '--play'? (see"),
+        (["-p", "CartPole_DQN", "discount=0.9", "--steps", "5"], "unknown flag '--steps' (see coach sweep --help)"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, given, said):

@@ -80,7 +80,9 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         (f"{MAIN}.softmax_temperature", 0, "a number above 0"),
         (f"{MAIN}.heads_parameters[0].num_output_head_copies", 0, "a whole number from 1"),
         (f"{MAIN}.middleware_parameters.scheme", [Dense(64), Dense(0)], "a whole number from 1"),
+        (f"{MAIN}.middleware_parameters.scheme", 64, r"Scheme\.Deep or a list, each item a layer such as Dense"),
         (f"{MAIN}.middleware_parameters.dropout_rate", 1, "a number from 0 below 1"),
+        (f"{EMBEDDER}.scheme", {64}, r"EmbedderScheme\.Deep or a list, each item a layer such as Dense\(64\)"),
         (f"{EMBEDDER}.activation_function", 3, "a text or None"),
         (f"{EMBEDDER}.input_rescaling", {"vector": None}, "a dictionary by kind of input, each value a number above 0"),
         (f"{EMBEDDER}.input_rescaling", {"vector": 0}, "each value a number above 0"),
@@ -247,7 +249,7 @@ def test_a_number_where_a_schedule_stands_in_a_memory():
 
 # chosen among classes, filled in by the graph, or checked where they are used
 _FREE = {
-    "scheme", "parameterized_class_name", "output_bias_initializer", "initializer", "head",
+    "parameterized_class_name", "output_bias_initializer", "initializer", "head",
     "in_action_space", "load_memory_from_file_path", "framework", "sess", "middleware_parameters", "action_space",
     "observation_space",
     "exploration", "memory",

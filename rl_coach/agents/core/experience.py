@@ -129,7 +129,7 @@ class Experience:
         self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
     ) -> None:
         memory = self._memory
-        has_earlier = memory.num_transitions() > 0
+        before = memory.num_removed + memory.num_transitions()
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
@@ -147,7 +147,7 @@ class Experience:
             self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
             memory.load(recorded)
-        require_recorded(memory, spaces, getattr(recorded, "filepath", recorded), has_earlier)
+        require_recorded(memory, spaces, getattr(recorded, "filepath", recorded), before)
 
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
         """Store complete episodes that another agent has played. The returns use this agent's discount and settings.

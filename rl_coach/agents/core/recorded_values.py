@@ -35,22 +35,23 @@ def _lacks_probabilities(rows: Batch) -> bool:
     return found.dtype.kind == "f" and bool(np.isnan(found).all(axis=-1).any())
 
 
-def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, has_earlier: bool = False) -> None:
+def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, before: int = 0) -> None:
     """Check the transitions that a memory has loaded from a file.
 
     :param spaces: the spaces of stored transitions
     :param place: the file, for the message
-    :param has_earlier: True if the memory also contains transitions of earlier files
+    :param before: number of transitions that were stored before the file, including removed transitions
     :raises CoachError: if a value does not belong to its space (the message names the first such step), or if only
         some of the files have probabilities of actions
     """
+    earlier = before - memory.num_removed  # negative if the first steps of the file have been removed
     for first, rows in _parts_of(memory):
-        if has_earlier and _lacks_probabilities(rows):
+        if before and _lacks_probabilities(rows):
             raise CoachError(
                 f"'{place}': only some of the files have '{PROBABILITIES}': remove it from these files, or add it to "
                 f"the other files"
             )
-        require_batch(rows, spaces, f"'{place}'", first)
+        require_batch(rows, spaces, f"'{place}'", first - earlier)
 
 
 def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int = 0) -> None:

@@ -235,8 +235,8 @@ def unmet_by_recurrent_networks(
             )
     if recurrent and not (learns_from_sequences or learns_from_stored_states):
         yield (
-            f"agent '{agent}' learns from single transitions, but a recurrent network cannot: {advice}, or choose "
-            f"actor-critic, PPO or DQN"
+            f"agent '{agent}' learns from each state without the states before it, and a recurrent network needs them: "
+            f"{advice}, or choose actor-critic, PPO or DQN"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.off_policy_evaluators import estimators
+from rl_coach.utils import CoachError
 
 
 class DoublyRobust:
@@ -16,8 +17,11 @@ class DoublyRobust:
         robust.
 
         :param ope_shared_stats: an ``OpeSharedStats``
+        :raises CoachError: if there is no step
         """
         stats = ope_shared_stats
+        if not len(stats.all_rewards):
+            raise CoachError("there is no recorded step to evaluate a policy with: use a data set that is not empty")
         ratios = estimators.log_ratios(stats.new_policy_prob, stats.all_old_policy_probs)
         model, probabilities = stats.all_reward_model_rewards, stats.all_policy_probs
         return (

@@ -6,7 +6,7 @@ from typing import Sequence
 
 from rl_coach.core_types import Episode
 from rl_coach.off_policy_evaluators.estimators import weighted_importance_sampling
-from rl_coach.off_policy_evaluators.recorded_episodes import recorded
+from rl_coach.off_policy_evaluators.recorded_episodes import recorded, with_steps
 
 
 class WeightedImportanceSampling:
@@ -18,6 +18,7 @@ class WeightedImportanceSampling:
 
         :param discount_factor: discount of the returns; None uses the discount of the first episode
         """
-        discount = evaluation_dataset_as_episodes[0].discount if discount_factor is None else discount_factor
-        columns = recorded(evaluation_dataset_as_episodes, discount)
+        episodes = with_steps(evaluation_dataset_as_episodes)
+        discount = episodes[0].discount if discount_factor is None else discount_factor
+        columns = recorded(episodes, discount)
         return weighted_importance_sampling(columns.log_ratios, columns.rewards, columns.mask, discount)

@@ -163,7 +163,7 @@ def test_probabilities_for_who_predicts_values(predicts_values, draws, is_met):
         ([], False, False, None),
         (["main"], True, False, None),
         (["main"], False, True, None),
-        (["main"], False, False, "learns from single transitions"),
+        (["main"], False, False, "learns from each state without the states before it"),
         (["main", "critic"], False, True, "network 'critic' of agent 'one' does not act"),
         (["main", "critic"], True, False, None),
     ],
