@@ -116,7 +116,7 @@ examples:
 SWEEP_EXAMPLES = """\
 settings:
   path=value,value; path=value,value    each combination is trained
-  path: as in -cp; or only its last part if that is unique: learning_rate
+  path: as in -cp, or only its last part, such as learning_rate
   value: as in -cp; with --random also uniform(low, high),
   log_uniform(low, high), integers(low, high), log_integers(low, high)
   file: settings in each line; settings of two lines are not combined
@@ -436,7 +436,7 @@ _FLAGS = {
               "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
               type=_directory, metavar="EXPERIMENT_DIR"),
         _flag("--trust",
-              "with --resume: run the preset in a directory of another user; a preset is a program",
+              "with --resume: run the preset also if another user owns EXPERIMENT_DIR; a preset is a program",
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],
@@ -472,7 +472,7 @@ _FLAGS = {
         _flag("-dcp --distributed_coach_config_path",
               "the settings of -dc: an INI file with orchestrator, image, data_store, resources", metavar="FILE"),
         _flag("--dry_run", "on Kubernetes: print the manifests as YAML and do nothing else", action="store_true"),
-        _flag("--attach", "on Kubernetes: follow the existing run with this name", action="store_true"),
+        _flag("--attach", "on Kubernetes: follow the existing run with the name of -e", action="store_true"),
         _flag("--keep", "on Kubernetes: do not remove the run at its end", action="store_true"),
         _flag("--memory_backend_params", argparse.SUPPRESS, metavar="JSON"),
         _flag("--data_store_params", argparse.SUPPRESS, metavar="JSON"),
@@ -784,7 +784,7 @@ def parser_of(command: str) -> Parser:
         parser.add_argument(*names, **options)
     if shown:
         _add_flags_of_coach(parser, shown)
-        parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
+        parser.epilog = f"Other flags of coach can also be given (coach --help).\n\n{parser.epilog}"
     return parser
 
 

@@ -364,15 +364,15 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, such as LinearSchedule, not None"),
         ("agent_params.exploration.epsilon_schedule.decay_steps={}", "must be a number"),
         ("agent_params.exploration.epsilon_schedule.current_value=(1,2)", "must be a number, not (1, 2)"),
-        ("agent_params.input_filter=3", "input_filter is 3; it must be an InputFilter or None"),
-        ("agent_params.output_filter='x'", "output_filter is 'x'; it must be an OutputFilter or None"),
+        ("agent_params.input_filter=3", "input_filter is 3; it must be None or an InputFilter"),
+        ("agent_params.output_filter='x'", "output_filter is 'x'; it must be None or an OutputFilter"),
         ("agent_params.pre_network_filter=3", "'agent_params.pre_network_filter' must be InputFilter"),
         ("agent_params.pre_network_filter=None", "pre_network_filter is None; it must be an InputFilter"),
         ("agent_params.network_wrappers={}", "needs a network 'main', but the names in network_wrappers are []"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
         (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be a layer class"),
         (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be a layer class"),
-        (f"{MIDDLEWARE}.dense_layer=Conv2d", "it must be a layer class such as NoisyNetDense or None"),
+        (f"{MIDDLEWARE}.dense_layer=Conv2d", "it must be None or a layer class such as NoisyNetDense"),
         (
             "agent_params.network_wrappers['main'].input_embedders_parameters['observation'].dense_layer='x'",
             "dense_layer is 'x'; it must be a layer class",
@@ -429,6 +429,7 @@ def test_the_forms_of_settings_of_other_libraries_are_accepted(name):
         get_argument_parser().parse_args(["-p", "CartPole_ClippedPPO", flag, *value])
         assert not value or short_dynamic_import(value[0])
         return
-    for setting in re.split(", for (?:A2C|SAC|TRPO|TD3 also) | and ", text):
+    for setting in re.split(r" \(for (?:A2C:|SAC:|TRPO:|TD3 also) | and ", text):
+        setting = setting if setting.count("(") == setting.count(")") else setting.removesuffix(")")
         written = re.sub(r"\bN\b|\bSTEPS\b", "4", setting).replace("END", "0.1")
         assert is_accepted(written if "=" in written else f"{written}=2"), setting
