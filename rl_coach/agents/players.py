@@ -238,7 +238,7 @@ class Players(AgentGroup):
         for name, agent in self.agents.items():
             if agent.parallel is not None or name in self.teams:
                 raise CoachError(
-                    f"agent '{name}' plays several players, and a transition by agent does not name the player: "
+                    f"agent '{name}' plays several players, but its transition does not say which player acted: "
                     "give each player its own agent with agent_of"
                 )
             if name in self.over:
@@ -351,8 +351,8 @@ def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] 
             return dict.fromkeys(players, agents[0])
         if len(agents) != len(players):
             raise CoachError(
-                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, the agent "
-                f"that plays each player"
+                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, a "
+                f"dictionary from each player to its agent"
             )
         return dict(zip(players, agents))
     for player in agent_of:

@@ -379,7 +379,7 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
 
     def simulator() -> Any:
         if not left:
-            raise CoachError(f"evaluations need another '{name}': give env as an id or a function")
+            raise CoachError(f"evaluations need a second environment '{name}': give env as an id or a function")
         return left.pop()
 
     return simulator

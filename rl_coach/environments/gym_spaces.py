@@ -310,8 +310,8 @@ class StateReader:
     def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
         if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
             raise CoachError(
-                f"{self._mask_place} is missing in the first state: give a mask with each state, and make_agent "
-                f"action_mask=True"
+                f"{self._mask_place} is missing in the first state: give a mask with each state, and call "
+                f"make_agent with action_mask=True"
             )
 
     def unfit(self, observation: Any) -> Finding | None:

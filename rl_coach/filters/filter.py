@@ -152,7 +152,7 @@ def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
     try:
         return filters[name]
     except KeyError:
-        suggestion = did_you_mean(name, filters) or f" (existing filters: {', '.join(map(repr, filters)) or 'none'})"
+        suggestion = did_you_mean(name, filters) or f" (existing names: {', '.join(map(repr, filters)) or 'none'})"
         raise CoachError(f"no {kind} has the name '{name}'{suggestion}") from None
 
 
