@@ -105,7 +105,7 @@ def test_an_image_that_is_too_small_gets_a_small_scheme(side, scheme, caplog):
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("camra", "; did you mean 'camera'"), ("goal", ": choose from 'observation', 'camera', 'table', 'action'")],
+    [("camra", "; did you mean 'camera'"), ("goal", "; choose from 'observation', 'camera', 'table', 'action'")],
 )
 def test_an_input_that_there_is_not(name, advice):
     with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', but no observation has this name{advice}"):

@@ -239,7 +239,7 @@ def test_initial_weights_of_a_network(manager):
     network = manager.agent_params.network_wrappers["main"]
     apply_custom_parameters(manager, "agent_params.network_wrappers['main'].initial_weights=Orthogonal(gain=2**0.5)")
     assert isinstance(network.initial_weights, Orthogonal) and network.initial_weights.gain == 2**0.5
-    with pytest.raises(CoachError, match=r"-cp: 'Orthogonal' has no parameter 'size'; it has gain$"):
+    with pytest.raises(CoachError, match=r"-cp: 'Orthogonal' has no parameter 'size'; choose from 'gain'$"):
         parse("x=Orthogonal(size=1)")
     with pytest.raises(CoachError, match=r"'RNDParameters' has no parameter 'coeficient'; did you mean 'coefficient'"):
         parse("x=RNDParameters(coeficient=1)")
