@@ -169,7 +169,7 @@ class Tracker(Callback):
             send()
         except Exception as error:  # clients raise many kinds of errors, and none must end the training
             self._is_on = False
-            screen.warning(f"{self.service} stops here, the run continues: {_shortened(error)}")
+            screen.warning(f"no more data are sent to {self.service}; the run continues: {_shortened(error)}")
 
 
 @dataclass(frozen=True)

@@ -750,8 +750,8 @@ _USAGES = {
             _flag("experiment", "the directory of the run; several directories are compared",
                   type=_directory, metavar="EXPERIMENT", nargs="+"),
             _flag("--steps",
-                  "number of environment steps; the last episode is played to its end (default: %(default)s); 0 runs "
-                  "until stopped", type=_from(0), default=1000, metavar="STEPS"),
+                  "number of environment steps; the last episode is played to its end (default: %(default)s); with "
+                  "0, evaluate until stopped", type=_from(0), default=1000, metavar="STEPS"),
         ], "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"),
     "evaluate POLICY": _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
         _flag("--steps", "number of environment steps; the last episode is played to its end (default: %(default)s)",

@@ -363,8 +363,8 @@ class Agent:
             return final_of(infos, number)
         if self._autoreset_mode == "same_step":
             raise CoachError(
-                f"the last state of the episode of {self._places.name(index)} is missing: give observe the infos of "
-                "your vector environment, which contain this state as 'final_obs'"
+                f"the last state of the episode of {self._places.name(index)} is missing: pass the infos of your "
+                "vector environment, which contain this state as 'final_obs', to observe"
             )
         return state, info
 
