@@ -232,8 +232,8 @@ def unmet_by_recurrent_networks(
             )
     if recurrent and not (learns_from_sequences or learns_from_stored_states):
         yield (
-            f"agent '{agent}' learns from single transitions, but a recurrent network cannot: {advice}, or choose "
-            f"actor-critic, PPO or DQN"
+            f"agent '{agent}' learns from single transitions, and a recurrent network needs sequences: {advice}, or "
+            f"choose actor-critic, PPO or DQN"
         )
 
 
