@@ -112,7 +112,5 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     if plain_name(algorithm) == "ppo":  # saved by an older version; its PPO had the penalty
         saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
-        raise CoachError(
-            f"the agent uses '{algorithm}': pass algorithm to Agent.load, which does not import your code"
-        )
+        raise CoachError(f"the agent uses '{algorithm}': pass algorithm to Agent.load, which does not import your code")
     return {**saved, **given}

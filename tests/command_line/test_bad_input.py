@@ -128,8 +128,8 @@ def test_classes_cannot_be_replaced_by_a_setting(capsys, path):
     [
         ("name = '../../evil'", "name is '../../evil'; it must be a text of 1 to 100 printable characters without '/'"),
         ("name = ''", "name is ''"),
-        (f"name = '{'n' * 300}'", "1 to 100 characters"),
-        (r"name = 'a\0b'", "1 to 100 characters"),
+        (f"name = '{'n' * 300}'", "1 to 100 printable"),
+        (r"name = 'a\0b'", "1 to 100 printable"),
         ("algorithm.path = 'os:system'", "there is no parameter 'algorithm'"),
         ("agent_params.algorithm.path.x = 1", "cannot be read"),
         ("agent_params.algorithm.discount.real = 5", "can be read but not set"),

@@ -370,16 +370,16 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.pre_network_filter=None", "pre_network_filter is None; it must be an InputFilter"),
         ("agent_params.network_wrappers={}", "needs a network 'main', but the names in network_wrappers are []"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
-        (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be a layer class"),
-        (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be a layer class"),
+        (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be None or a layer class"),
+        (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be None or a layer class"),
         (f"{MIDDLEWARE}.dense_layer=Conv2d", "it must be None or a layer class such as NoisyNetDense"),
         (
             "agent_params.network_wrappers['main'].input_embedders_parameters['observation'].dense_layer='x'",
-            "dense_layer is 'x'; it must be a layer class",
+            "dense_layer is 'x'; it must be None or a layer class",
         ),
         (
             "agent_params.network_wrappers['main'].heads_parameters[0].dense_layer=[]",
-            "dense_layer is []; it must be a layer class",
+            "dense_layer is []; it must be None or a layer class",
         ),
         ("agent_params.network_wrappers['main'].heads_parameters=(1,2)", "a collection of HeadParameters"),
         (
@@ -391,8 +391,8 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
             "there is no module 'rl_coach.x'",
         ),
         ("visualization_parameters.video_dump_filters=[[MaxDumpFilter()]]", "each item an object with should_dump"),
-        ("agent_params.memory.load_memory_from_file_path=[]", "must be a file of recorded data, or a list of one or"),
-        ("agent_params.memory.load_memory_from_file_path=3", "must be a file of recorded data, or a list of one or"),
+        ("agent_params.memory.load_memory_from_file_path=[]", "must be None or a file of recorded data"),
+        ("agent_params.memory.load_memory_from_file_path=3", "must be None or a file of recorded data"),
         (
             "agent_params.memory.load_memory_from_file_path='a'; agent_params.algorithm.load_memory_from_file_path='b'",
             "and memory.load_memory_from_file_path differ: leave one out",

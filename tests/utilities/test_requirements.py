@@ -90,7 +90,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("agent_params.exploration.epsilon_schedule", LinearSchedule(1.5, 0.1, 100), "a schedule of numbers from 0 to"),
         ("agent_params.exploration.evaluation_epsilon", 2, "a number from 0 to 1"),
         ("agent_params.memory.max_size", 1000, "a pair such as"),
-        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "and a whole number from 1"),
+        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "then a whole number from 1"),
         ("env_params.frame_skip", 0, "a whole number from 1"),
         ("env_params.target_success_rate", 90, "a number from 0 to 1"),
         ("env_params.num_environments", 1.5, "a whole number from 1"),
@@ -117,7 +117,9 @@ def test_it_is_refused_by_its_path(tmp_path, path, value, allowed):
 @pytest.mark.parametrize(("name", "value"), [("checkpoint_save_steps", 0), ("checkpoint_keep", -1), ("num_threads", 0)])
 def test_of_the_task(tmp_path, name, value):
     task = TaskParameters(experiment_path=str(tmp_path), **{name: value})
-    with pytest.raises(CoachError, match=rf"task_parameters\.{name} is {value}; it must be a whole number from"):
+    with pytest.raises(
+        CoachError, match=rf"task_parameters\.{name} is {value}; it must be None or a whole number from"
+    ):
         graph_of(DQNAgentParameters()).create_graph(task)
 
 
