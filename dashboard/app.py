@@ -210,7 +210,8 @@ def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str
     wanted = DEFAULT_PORT if port is None else port
     if not 0 <= wanted < _NUM_PORTS:
         raise CoachError(f"--port is {wanted}; it must be from 0 to {_NUM_PORTS - 1}")
-    for candidate in range(wanted, min(wanted + _PORTS_TRIED, _NUM_PORTS)) if wanted else [0]:
+    tried = range(wanted, min(wanted + _PORTS_TRIED, _NUM_PORTS)) if wanted else range(1)
+    for candidate in tried:
         try:
             server = _listen(store, host, candidate, allowed)
         except OSError as error:
@@ -221,7 +222,7 @@ def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str
         if candidate != wanted:
             print(f"Port {wanted} is in use or not allowed; using port {got}", flush=True)
         return server, got
-    raise CoachError(f"there is no free port from {wanted} on; choose a free port with --port")
+    raise CoachError(f"no port from {wanted} to {tried[-1]} is free: choose another port with --port")
 
 
 def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Server:

@@ -16,8 +16,9 @@ _TREES = 300
 _MOST_SETTINGS = 40
 _MOST_OF_IT = 0.5
 _CAUTION = (
-    "The share of each setting in the predictions of a random forest. It knows only these runs and shows no causes. "
-    "Settings that changed together share their importance."
+    "Each bar is the share of a setting in the predictions of a random forest. The forest knows only these runs and "
+    "shows no causes. Settings that often change together split their importance. If settings always change together, "
+    "only one is shown."
 )
 
 
@@ -66,7 +67,7 @@ def _trust(explained: float, runs: int) -> str:
     :param runs: number of runs
     """
     if explained <= 0:
-        return f"Do not trust this: in {runs} runs, these settings do not predict the result."
+        return f"Do not trust these shares: in {runs} runs, these settings do not predict the result."
     weak = "" if explained >= _MOST_OF_IT else " Most of the result comes from something else, such as the seed."
     return f"In {runs} runs, these settings predict {explained:.0%} of the result's variance.{weak}"
 

@@ -160,7 +160,7 @@ class Page:
         self.x_signal = pn.widgets.Select(label="Or a signal", options={"–": ""}, **common)
         self.x_signal.param.watch(self._on_x_signal, "value")
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
-        label = "Rows to smooth over (0: a twentieth)"
+        label = "Rows to smooth over (0: 5% of them)"
         self.window = pn.widgets.IntSlider(label=label, start=0, end=LARGEST_WINDOW, **common)
         self.raw = _switch("Also show the raw line", **common)
         self.group = pn.widgets.Select(label="Group runs by", **common)

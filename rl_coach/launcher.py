@@ -167,7 +167,7 @@ class CoachLauncher:
         known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
         if args.framework not in known:  # the parser checks a flag, but this framework is in the record of a run
             run = args.resume or args.evaluated
-            raise CoachError(f"'{run}' was trained on '{args.framework}'; this version has {', '.join(known)}")
+            raise CoachError(f"'{run}' was trained on '{args.framework}'; this version supports {', '.join(known)}")
         args.framework = Frameworks[args.framework]
         if not self._names_framework and args.framework is not Frameworks.tensorflow:
             screen.print(

@@ -654,7 +654,8 @@ class Logger(BaseLogger):
         try:
             yield
         except OSError as error:
-            screen.warning(f"'{self._board_directory}' cannot be written: {error.strerror}; TensorBoard stops here")
+            trouble = f"'{self._board_directory}' cannot be written: {error.strerror}"
+            screen.warning(f"{trouble}; the run continues without TensorBoard")
             if self._board is not None:
                 self._board.abandon()
             self._board = self._board_directory = None

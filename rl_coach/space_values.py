@@ -189,7 +189,7 @@ def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
     right = np.isfinite(array).all(axis=1) & (array >= 0).all(axis=1) & (np.abs(sums - 1) <= _OF_PROBABILITIES)
     if not right.all():
         row = int(np.argmin(right))
-        return Misfit(row, f"{array[row].tolist()}, which are not non-negative numbers with the sum 1")
+        return Misfit(row, f"{array[row].tolist()}, which are not numbers from 0 with the sum 1")
     return None
 
 

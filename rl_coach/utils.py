@@ -23,6 +23,7 @@ from rl_coach.utilities.errors import (
     CoachErrors,
     LostPartError,
     TrainingError,
+    choose_from,
     did_you_mean,
     nearest,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "call_method_for_all",
     "CallbackError",
     "CheckpointError",
+    "choose_from",
     "ClassToDict",
     "cmd_line_run",
     "CoachError",

@@ -598,8 +598,8 @@ def test_a_line_says_why_the_ordinary_loop_is_used(change, reason, tmp_path, cap
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        (recurrent_dqn(), "its network is recurrent, and only ClippedPPO supports recurrent networks"),
-        (recurrent_a2c(), "its network is recurrent, and only ClippedPPO supports recurrent networks"),
+        (recurrent_dqn(), "only ClippedPPO has a compiled form with a recurrent network"),
+        (recurrent_a2c(), "only ClippedPPO has a compiled form with a recurrent network"),
         (actor_critic(), "learns_from_copies_together is False"),
         (acer(), "ACERAgent has no compiled form"),
     ],

@@ -19,6 +19,12 @@ def test_suggestions():
     assert utils.did_you_mean("zzz", presets) == ""
 
 
+def test_all_names_are_listed_if_none_is_similar():
+    assert utils.choose_from("rela", ["relu", "tanh"]) == "; did you mean 'relu'?"
+    assert utils.choose_from("zzz", ["relu", "tanh"]) == "; choose from 'relu', 'tanh'"
+    assert utils.choose_from("zzz", []) == "; there are none"
+
+
 def test_a_lazy_array_is_read_by_any_use_and_not_before():
     reads = []
 

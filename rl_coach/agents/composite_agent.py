@@ -15,7 +15,7 @@ from rl_coach.base_parameters import AgentParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
-from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
+from rl_coach.utils import CoachError, choose_from, short_dynamic_import
 
 
 class DecisionPolicy:
@@ -46,8 +46,7 @@ class SingleDecider(DecisionPolicy):
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         if self._decision_maker not in actions_info:
-            names = f"; the deciding agents are {', '.join(actions_info)}"
-            suggestion = did_you_mean(self._decision_maker, actions_info) or names
+            suggestion = choose_from(self._decision_maker, actions_info)
             raise CoachError(f"there is no deciding agent '{self._decision_maker}'{suggestion}")
         return actions_info[self._decision_maker]
 
@@ -177,9 +176,7 @@ class CompositeAgent(AgentGroup):
             return dict.fromkeys(self.agents_parameters, value)
         unknown = [name for name in value if name not in self.agents_parameters]
         if unknown:
-            known = self.agents_parameters
-            suggestion = did_you_mean(unknown[0], known) or f"; the agents are {', '.join(known)}"
-            raise CoachError(f"there is no agent '{unknown[0]}'{suggestion}")
+            raise CoachError(f"there is no agent '{unknown[0]}'{choose_from(unknown[0], self.agents_parameters)}")
         return {name: value.get(name, False) for name in self.agents_parameters}
 
     def create_agents(self) -> None:

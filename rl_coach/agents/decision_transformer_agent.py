@@ -144,8 +144,8 @@ class DecisionTransformerAgent(ImitationAgent):
         middleware = self.ap.network_wrappers["main"].middleware_parameters
         if not isinstance(middleware, TrajectoryMiddlewareParameters):
             yield (
-                f"agent '{self.name}' predicts an action for each step, and {type(middleware).__name__} cannot: keep "
-                f"the default middleware_parameters, and set their width, heads and blocks"
+                f"agent '{self.name}' predicts an action for each step, but {type(middleware).__name__} cannot do it: "
+                f"keep the default middleware_parameters, and set their width, heads and blocks"
             )
         for name, space in self._observations.items():
             if isinstance(space, ImageObservationSpace):

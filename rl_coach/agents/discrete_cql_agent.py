@@ -72,7 +72,7 @@ def add_learned_weight(agent_parameters: Any) -> None:
     if not algorithm.conservative_weight > 0:
         raise CoachError(
             "algorithm.conservative_weight is 0, but algorithm.gap_threshold is set, so the weight is learned: set "
-            "conservative_weight to a number above 0, where learning begins"
+            "conservative_weight to the first value of the weight, a number above 0"
         )
     trained = {"log_alpha": math.log(algorithm.conservative_weight)}
     agent_parameters.network_wrappers[ALPHA] = ValuesParameters(trained, learning_rate=0.0003)

@@ -60,7 +60,7 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if self.c_bar > self.rho_bar:
-            yield f"c_bar is {self.c_bar}, above rho_bar, {self.rho_bar}: set it to {self.rho_bar} at most"
+            yield f"c_bar is {self.c_bar}, above rho_bar ({self.rho_bar}): set c_bar to {self.rho_bar} at most"
 
 
 class IMPALAAgentParameters(ActorCriticAgentParameters):

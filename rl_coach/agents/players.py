@@ -17,7 +17,7 @@ from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase, T
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.spaces import SpacesDefinition, VectorObservationSpace
 from rl_coach.utilities import plain_data
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 
 @dataclass
@@ -69,8 +69,7 @@ class Players(AgentGroup):
         self.self_play = self_play
         for name in self.agent_of.values():
             if name not in self.agents:
-                suggestion = did_you_mean(name, self.agents) or f"; the agents are {', '.join(self.agents)}"
-                raise CoachError(f"agent_of: there is no agent '{name}'{suggestion}")
+                raise CoachError(f"agent_of: there is no agent '{name}'{choose_from(name, self.agents)}")
         for name, agent in self.agents.items():
             if name not in self.agent_of.values():
                 raise CoachError(f"agent_of: agent '{name}' plays no player: name a player for it, or remove the agent")
@@ -233,12 +232,11 @@ class Players(AgentGroup):
         """
         for name in transitions:
             if name not in self.agents:
-                suggestion = did_you_mean(name, self.agents) or f"; the agents are {', '.join(self.agents)}"
-                raise CoachError(f"there is no agent '{name}'{suggestion}")
+                raise CoachError(f"there is no agent '{name}'{choose_from(name, self.agents)}")
         for name, agent in self.agents.items():
             if agent.parallel is not None or name in self.teams:
                 raise CoachError(
-                    f"agent '{name}' plays several players, and a transition by agent does not name the player: "
+                    f"agent '{name}' plays several players, but its transition does not say which player acted: "
                     "give each player its own agent with agent_of"
                 )
             if name in self.over:
@@ -351,14 +349,13 @@ def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] 
             return dict.fromkeys(players, agents[0])
         if len(agents) != len(players):
             raise CoachError(
-                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, the agent "
-                f"that plays each player"
+                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, a "
+                f"dictionary from each player to its agent"
             )
         return dict(zip(players, agents))
     for player in agent_of:
         if player not in players:
-            suggestion = did_you_mean(player, players) or f"; the players are {', '.join(players)}"
-            raise CoachError(f"agent_of: there is no player '{player}'{suggestion}")
+            raise CoachError(f"agent_of: there is no player '{player}'{choose_from(player, players)}")
     missing = [player for player in players if player not in agent_of]
     if missing:
         raise CoachError(f"agent_of: no agent plays '{missing[0]}'; the players are {', '.join(players)}")

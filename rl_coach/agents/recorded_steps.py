@@ -17,7 +17,7 @@ from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_o
 from rl_coach.logger import screen
 from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
 from rl_coach.space_values import cast, one_number, row, truth
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.utils import CoachError, choose_from, force_list
 
 _NO_DATA = "cannot use recorded data; choose BC, MARWIL, DQN or SAC"
 _COLUMNS = ("states", "actions", "rewards", "terminals")
@@ -70,7 +70,7 @@ def _rows(
             raise CoachError(f"the recorded steps have no '{name}': give {', '.join(needed)}, one for each step")
     known = [*needed, *optional]
     if unknown := [name for one in found for name in one if name not in known]:
-        hint = did_you_mean(str(unknown[0]), known) or f"; the columns are {', '.join(known)}"
+        hint = choose_from(str(unknown[0]), known)
         raise CoachError(f"the recorded steps have an unknown column '{unknown[0]}'{hint}")
     return found
 

@@ -41,7 +41,7 @@ class TD3ExplorationAgent(TD3Agent):
         state, key = self.spaces.state, self.ap.algorithm.env_obs_key
         if key not in state:
             yield (
-                f"env_obs_key of agent '{self.name}' is '{key}', and there is no such observation: "
+                f"env_obs_key of agent '{self.name}' is '{key}', but no observation has this name: "
                 f"set it to one of {', '.join(map(repr, state.sub_spaces))}"
             )
 

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.utilities.requirements import Constrained, number
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 
 class Initializer:
@@ -203,7 +203,7 @@ def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
     if isinstance(wanted, InitialWeights):
         return wanted
     if not isinstance(wanted, str) or wanted not in INITIAL_WEIGHTS:
-        suggestion = did_you_mean(str(wanted), INITIAL_WEIGHTS) or f": use {', '.join(map(repr, INITIAL_WEIGHTS))}"
+        suggestion = choose_from(str(wanted), INITIAL_WEIGHTS)
         raise CoachError(f"initial_weights: there is no scheme '{wanted}'{suggestion}")
     return INITIAL_WEIGHTS[wanted]()
 

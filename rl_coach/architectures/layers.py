@@ -12,7 +12,7 @@ import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, InitialWeights
 from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
 _EXTENT = whole(1) | list_of(whole(1))
@@ -282,8 +282,7 @@ class Layers:
         if name is None or name == "none":
             return x
         if name not in ACTIVATIONS:
-            suggestion = did_you_mean(name, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)} or none"
-            raise CoachError(f"no activation function '{name}'{suggestion}")
+            raise CoachError(f"no activation function '{name}'{choose_from(name, [*ACTIVATIONS, 'none'])}")
         return getattr(self.ops, name)(x)
 
     def flatten(self, x: Any) -> Any:

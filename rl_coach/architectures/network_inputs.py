@@ -12,7 +12,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.base_parameters import EmbedderScheme, NetworkParameters
 from rl_coach.spaces import ActionMaskSpace, PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from, did_you_mean
 
 logger = logging.getLogger("rl_coach")
 
@@ -109,8 +109,8 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
         logger.warning(
-            "network '%s' embeds %s, but the environment has no such observation: each of its observations gets an "
-            "embedder: %s",
+            "network '%s' embeds %s, but the environment has no such observation: each observation of the "
+            "environment gets an embedder: %s",
             network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
         )  # fmt: skip
 
@@ -156,8 +156,8 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
     if name in spaces.state:
         return spaces.state[name]
     known = [*spaces.state.sub_spaces, *([] if spaces.goal is None else ["goal"]), "action"]
-    suggestion = did_you_mean(name, known) or f": choose from {', '.join(repr(one) for one in known)}"
-    raise CoachError(f"network '{network}' embeds '{name}', and there is no such observation{suggestion}")
+    suggestion = choose_from(name, known)
+    raise CoachError(f"network '{network}' embeds '{name}', but no observation has this name{suggestion}")
 
 
 def _kind(space: Space) -> str:

@@ -42,7 +42,7 @@ class Head(RetiredBase):
 
     successor = "rl_coach.architectures.heads.Head"
     method = (
-        "__call__(self, layers, features, inputs), which returns its outputs by name, and the loss in an update rule"
+        "__call__(self, layers, features, inputs), which returns the outputs by name; write the loss in an update rule"
     )
 
 

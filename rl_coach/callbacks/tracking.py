@@ -155,7 +155,8 @@ class Tracker(Callback):
     def _send_checkpoint(self, path: pathlib.Path) -> None:
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         if size > MOST_BYTES_OF_CHECKPOINT:
-            screen.warning(f"{self.service}: the checkpoint has {size:,} bytes and is not sent")
+            most = f"{MOST_BYTES_OF_CHECKPOINT:,}"
+            screen.warning(f"{self.service}: the checkpoint has {size:,} bytes and is not sent; the limit is {most}")
             return
         self.log_folder(path, "checkpoint")
 
@@ -168,7 +169,7 @@ class Tracker(Callback):
             send()
         except Exception as error:  # clients raise many kinds of errors, and none must end the training
             self._is_on = False
-            screen.warning(f"{self.service} stops here, the run continues: {_shortened(error)}")
+            screen.warning(f"no more data are sent to {self.service}; the run continues: {_shortened(error)}")
 
 
 @dataclass(frozen=True)

@@ -437,7 +437,7 @@ _FLAGS = {
               "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
               type=_directory, metavar="EXPERIMENT_DIR"),
         _flag("--trust",
-              "with --resume: run the preset in a directory of another user; a preset is a program",
+              "with --resume: run the preset also if another user owns EXPERIMENT_DIR; a preset is a program",
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],
@@ -473,7 +473,7 @@ _FLAGS = {
         _flag("-dcp --distributed_coach_config_path",
               "the settings of -dc: an INI file with orchestrator, image, data_store, resources", metavar="FILE"),
         _flag("--dry_run", "on Kubernetes: print the manifests as YAML and do nothing else", action="store_true"),
-        _flag("--attach", "on Kubernetes: follow the existing run with this name", action="store_true"),
+        _flag("--attach", "on Kubernetes: follow the existing run with the name of -e", action="store_true"),
         _flag("--keep", "on Kubernetes: do not remove the run at its end", action="store_true"),
         _flag("--memory_backend_params", argparse.SUPPRESS, metavar="JSON"),
         _flag("--data_store_params", argparse.SUPPRESS, metavar="JSON"),
@@ -758,8 +758,8 @@ _USAGES = {
             _flag("experiment", "the directory of the run; several directories are compared",
                   type=_directory, metavar="EXPERIMENT", nargs="+"),
             _flag("--steps",
-                  "number of environment steps; the last episode is played to its end (default: %(default)s); 0 runs "
-                  "until stopped", type=_from(0), default=1000, metavar="STEPS"),
+                  "number of environment steps; the last episode is played to its end (default: %(default)s); with "
+                  "0, evaluate until stopped", type=_from(0), default=1000, metavar="STEPS"),
         ], "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"),
     "evaluate POLICY": _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
         _flag("--steps", "number of environment steps; the last episode is played to its end (default: %(default)s)",
@@ -792,7 +792,7 @@ def parser_of(command: str) -> Parser:
         parser.add_argument(*names, **options)
     if shown:
         _add_flags_of_coach(parser, shown)
-        parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
+        parser.epilog = f"Other flags of coach can also be given (coach --help).\n\n{parser.epilog}"
     return parser
 
 

@@ -25,7 +25,7 @@ from rl_coach.filters.filter import Filter
 from rl_coach.schedules import Schedule
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.requirements import Constraint, constraints_of, wrong_value
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from, did_you_mean
 
 _CONSTRUCTORS_BY_MODULE = {
     "core_types": (
@@ -329,8 +329,7 @@ def _construct(node: ast.Call) -> Any:
     declared = list(inspect.signature(constructor.__init__).parameters.values())[1:]
     parameters = [one.name for one in declared if one.kind is one.POSITIONAL_OR_KEYWORD]
     if unknown := next((keyword for keyword in keywords if keyword not in parameters), None):
-        suggestion = did_you_mean(unknown, parameters) or f"; it has {', '.join(parameters) or 'none'}"
-        raise CoachError(f"-cp: '{name}' has no parameter '{unknown}'{suggestion}")
+        raise CoachError(f"-cp: '{name}' has no parameter '{unknown}'{choose_from(unknown, parameters)}")
     try:
         made = constructor(*arguments, **keywords)
     except (TypeError, ValueError) as error:
@@ -374,8 +373,7 @@ def _enum_member(node: ast.Attribute) -> Enum:
         raise CoachError(f"-cp: '{source_of(node)}' is not an allowed value{_nearest_name(node.value)}")
     members = getattr(importlib.import_module(ENUMS[node.value.id]), node.value.id).__members__
     if node.attr not in members:
-        suggestion = did_you_mean(node.attr, members) or f"; it has {', '.join(members)}"
-        raise CoachError(f"-cp: '{node.value.id}' has no member '{node.attr}'{suggestion}")
+        raise CoachError(f"-cp: '{node.value.id}' has no member '{node.attr}'{choose_from(node.attr, members)}")
     return members[node.attr]
 
 

@@ -42,7 +42,7 @@ def _record(args: argparse.Namespace, flags: Sequence[str], launcher: Any) -> Da
     of_run = launcher.get_config_args(launcher.get_argument_parser(), flags)
     if of_run.distributed_coach or (of_run.num_workers or 1) > 1 or of_run.play:
         raise CoachError(f"coach dataset {command_line.RECORD} plays in this process: leave out -dc, -n and --play")
-    flag_checks.refuse_budget(of_run, "nothing is trained")
+    flag_checks.refuse_budget(of_run, "nothing is trained: leave out --budget")
     is_trained = bool(of_run.resume or of_run.checkpoint_restore_dir or of_run.checkpoint_restore_file)
     policy = args.policy or (command_line.DEPLOYED if is_trained else command_line.RANDOM)
     graph_manager = launcher.get_graph_manager_from_args(of_run)

@@ -230,4 +230,4 @@ def check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
     path = args.preset.partition(":")[0]
     is_named = preset_catalogue.expand(args.preset) != args.preset
     if path.endswith(".py") and not is_named and not os.path.isabs(path):
-        raise CoachError(f"-p {args.preset}: on a cluster, give the file's path from the root of the image")
+        raise CoachError(f"-p {args.preset}: on a cluster, give the file's absolute path in the image")

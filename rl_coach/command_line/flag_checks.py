@@ -26,7 +26,7 @@ _ABOUT_TRAINED_AGENTS = (
 def unmet(args: argparse.Namespace) -> Iterator[str]:
     """A message for each contradiction between flags. The checks are fast and write nothing."""
     if not args.preset:
-        yield "no preset given; select a preset with -p, coach --list shows all presets"
+        yield "no preset given: select a preset with -p; coach --list shows all presets"
     is_part, distributes = was_started_as_a_part(args), args.distributed_coach
     for name in ("memory_backend_params", "data_store_params"):
         if getattr(args, name) and not is_part:
@@ -67,11 +67,11 @@ def refuse_budget(args: argparse.Namespace, what: str) -> None:
     """Raise an error if ``--budget`` is given.
 
     :param args: the flags
-    :param what: the reason why ``--budget`` cannot be used
+    :param what: the reason why ``--budget`` cannot be used, and what to do
     :raises CoachError: if ``--budget`` is given
     """
     if args.budget:
-        raise CoachError(f"--budget: {what}: leave it out, and set improve_steps with -cp")
+        raise CoachError(f"--budget: {what}")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
@@ -110,7 +110,7 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
     elif not trains_asynchronously(graph_manager):
         yield (
             f"{flag}: workers that share weights need actor-critic or a similar agent; for other agents, "
-            f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
+            f"act in several copies of the environment: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
         yield "-ew: evaluation_steps is 0, so there is nothing to evaluate: set evaluation_steps, or leave out -ew"

@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> None:
     if args.preset is None:
         write_new(_files_of_environment(pathlib.Path(args.file)))
         module = pathlib.Path(args.file).with_suffix("")
-        print(f"train it with: {shell_command('coach', '-p', f'{module}_preset.py', '-asc')}")
+        print(f"train with: {shell_command('coach', '-p', f'{module}_preset.py', '-asc')}")
         return
     source = _preset_for(args.preset)
     file = pathlib.Path(f"{re.sub(r'[^a-z0-9]+', '_', args.preset.lower()).strip('_')}_preset.py")

@@ -274,7 +274,7 @@ class _Port:
             str(policy.value) if isinstance(policy, ast.Constant) else script.origin(script.resolve(policy))[1]
         )
         if self.policy not in ("MlpPolicy", "CnnPolicy", "MlpLstmPolicy", "CnnLstmPolicy"):
-            script.leave_out(policy or made[0], f"the policy {self.policy}: the networks are the same as of MlpPolicy")
+            script.leave_out(policy or made[0], f"the policy {self.policy}: the new networks are as for MlpPolicy")
         self.model = made[0]
         self.callbacks: list[str] = []
         self.total, self.evaluation = self._learning()
@@ -479,7 +479,7 @@ class _Port:
         policy = given.get("pi", [])
         critic = given.get("vf", given.get("qf", []))
         if policy != critic and "main" in self.algorithm.networks:
-            self.script.leave_out(self.given["policy_kwargs"], f"layers {critic} of the critic: they are {policy}")
+            self.script.leave_out(self.given["policy_kwargs"], f"layers {critic} of the critic: it has {policy}")
         return {"pi": policy, "vf": critic}
 
     def _weights(self, path: str, name: str, kwargs: dict[str, Any]) -> list[str]:

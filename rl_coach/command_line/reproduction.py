@@ -358,8 +358,8 @@ def _size(signals: pathlib.Path) -> tuple[int, int]:
 
 
 def _first_difference(before: pathlib.Path, after: pathlib.Path, tolerance: float) -> str | None:
-    """The first difference between the signals of two runs, as ``from row N of SIGNAL: was VALUE, here VALUE``; None
-    without a difference.
+    """The first difference between the signals of two runs, as ``first in row N of SIGNAL: was VALUE, here VALUE``.
+    None without a difference.
 
     :param before: the directory with the signals of the packed run
     :param after: the directory of the new run
@@ -371,10 +371,10 @@ def _first_difference(before: pathlib.Path, after: pathlib.Path, tolerance: floa
         for number, (was, now) in enumerate(rows, 1):
             if not was or not now:
                 missing = "the packed run" if not was else "the new run"
-                return f"from row {number} of {file}: {missing} has no such row"
+                return f"first in row {number} of {file}: {missing} has no such row"
             for name in dict.fromkeys([*was, *now]):
                 if not _agree(was.get(name), now.get(name), tolerance):
-                    return f"from row {number} of '{name}': was {was.get(name)}, here {now.get(name)}"
+                    return f"first in row {number} of '{name}': was {was.get(name)}, here {now.get(name)}"
     return None
 
 

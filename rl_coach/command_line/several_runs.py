@@ -332,7 +332,7 @@ class _Group:
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
-        parser.error("no preset given; select a preset with -p, coach --list shows all presets")
+        parser.error("no preset given: select a preset with -p; coach --list shows all presets")
     for name, reason in (
         ("seed", "--seeds and --seed: give only one of them"),
         ("play", "--play starts one game, and this command starts several runs: leave out --play"),
@@ -341,7 +341,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(reason)
-    flag_checks.refuse_budget(args, "several runs would get different numbers of steps")
+    flag_checks.refuse_budget(args, "several runs would get different numbers of steps: set improve_steps with -cp")
     settings = cluster_settings(vars(args))
     if settings is not None:
         _check_cluster(args, parser, settings)

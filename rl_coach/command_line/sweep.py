@@ -31,9 +31,9 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         raise CoachError(f"--resume: continue a sweep with: {shell_command('coach', '--resume', args.resume)}")
     if not args.preset:
         hints = (hint_on_the_command_line(path) for path, _ in settings_in(args.settings or ""))
-        parser.error(f"no preset given; select a preset with -p, coach --list shows all presets{''.join(hints)}")
+        parser.error(f"no preset given: select a preset with -p; coach --list shows all presets{''.join(hints)}")
     if not args.settings:
-        parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
+        parser.error('no settings given: write settings such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
     args.at_once = args.parallel or args.at_once
     if args.seeds is None:
         args.seeds, args.seed = (args.seed or 0,), None

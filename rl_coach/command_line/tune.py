@@ -53,7 +53,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if args.resume:
         return _go_on(args, launcher)
     if not args.preset:
-        parser.error("no preset given; select a preset with -p, coach --list shows all presets")
+        parser.error("no preset given: select a preset with -p; coach --list shows all presets")
     if args.seeds:
         parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
     if several_runs.cluster_settings(vars(args)) is not None:  # from there, trials could not report to the study
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
             f"'{args.distributed_coach_config_path}' selects a cluster, but coach tune trains only on this machine; to "
             "tune on several machines, start coach tune on each machine with the same --storage"
         )
-    flag_checks.refuse_budget(args, "all trials have the same number of steps (--steps)")
+    flag_checks.refuse_budget(args, "all trials have the same number of steps: use --steps instead")
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
@@ -312,11 +312,12 @@ class _Tuning:
             return
         if self._study.trials[trial.number].user_attrs.get(PRUNED):
             self._study.tell(trial, state=TrialState.PRUNED)
-            self._screen.print(f"{name}: pruned after {took} at {value:.5g}")
+            self._screen.print(f"{name}: pruned after {took}, mean reward {value:.5g}")
             return
         self._study.tell(trial, value)
         best = self._study.best_trial
-        self._screen.print(f"{name}: {value:.5g} after {took} (best: trial {best.number}, {best.value:.5g})")
+        best_so_far = f"best: trial {best.number}, {best.value:.5g}"
+        self._screen.print(f"{name}: mean reward {value:.5g} after {took} ({best_so_far})")
         self._write_best()
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:

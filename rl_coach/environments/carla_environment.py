@@ -228,7 +228,9 @@ class CarlaEnvironment(SeededEnvironment):
             target_success_rate, experiment_path=experiment_path, **kwargs,
         )  # fmt: skip
         if config is not None:
-            raise CoachError("env_params.config is a setting of CARLA 0.8, and Coach needs CARLA 0.9: set it to None")
+            raise CoachError(
+                "env_params.config is a setting of CARLA 0.8, but Coach needs CARLA 0.9: set env_params.config to None"
+            )
         if not (experiment_suite is None or isinstance(experiment_suite, CoRL2017)):
             raise CoachError("env_params.experiment_suite must be a CoRL2017 of rl_coach.environments.carla_routes")
         self.suite = experiment_suite
@@ -270,8 +272,8 @@ class CarlaEnvironment(SeededEnvironment):
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         raise CoachError(
             f"the CARLA server at {names} is in use by another environment, or by a run that was killed: start one "
-            f"server for each environment and list them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that "
-            f"no process uses"
+            f"server for each environment and list them all in CARLA_SERVER, or set CARLA_ROOT, and Coach starts the "
+            f"servers; restart a server that no process uses"
         )
 
     def _answering(self, host: str, port: int) -> Any:

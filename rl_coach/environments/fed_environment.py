@@ -87,7 +87,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
                     raise CoachError(f"give env, or {name} as a space of Gymnasium, not {space!r}")
             return cls("your environment", observation_space, action_space)
         if spaces != (None, None):
-            raise CoachError("give env, or observation_space and action_space, not both")
+            raise CoachError("give either env, or observation_space and action_space")
         if isinstance(env, str):
             return cls.like(Atari(env) if env.startswith("ALE/") else GymVectorEnvironment(env))
         if isinstance(env, EnvironmentParameters):
@@ -380,7 +380,7 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
 
     def simulator() -> Any:
         if not left:
-            raise CoachError(f"evaluations need another '{name}': give env as an id or a function")
+            raise CoachError(f"evaluations need a second environment '{name}': give env as an id or a function")
         return left.pop()
 
     return simulator

@@ -30,7 +30,7 @@ from rl_coach.spaces import (
     TensorObservationSpace,
     VectorObservationSpace,
 )
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 logger = logging.getLogger("rl_coach")
 
@@ -261,8 +261,7 @@ class StateReader:
         self._is_tuple = isinstance(space, gym.spaces.Tuple)
         leaves = _named_leaves(space, level)
         if unknown := [name for name in names or () if name not in leaves]:
-            suggestion = did_you_mean(unknown[0], leaves) or f"; choose from {', '.join(map(repr, leaves))}"
-            raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{suggestion}")
+            raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{choose_from(unknown[0], leaves)}")
         if names is None and any(isinstance(part, READABLE) for _, part in leaves.values()):
             self.left_out = {name: part for name, (_, part) in leaves.items() if not isinstance(part, READABLE)}
         for name, (path, part) in leaves.items():
@@ -310,8 +309,8 @@ class StateReader:
     def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
         if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
             raise CoachError(
-                f"{self._mask_place} is missing in the first state: give a mask with each state, and make_agent "
-                f"action_mask=True"
+                f"{self._mask_place} is missing in the first state: give a mask with each state, and call "
+                f"make_agent with action_mask=True"
             )
 
     def unfit(self, observation: Any) -> Finding | None:

@@ -189,7 +189,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         for name, values in zip(("rewards", "terminations", "truncations"), found[1:4]):
             if lost := [player for player in found[0] if player not in values]:
                 raise CoachError(
-                    f"level '{self.env_id}': the {name} of step have no player '{lost[0]}', whom the observations have"
+                    f"level '{self.env_id}': the {name} of step have no player '{lost[0]}', but the observations do"
                 )
         return (*found[:4], self._infos(found[0], found[4]))
 

@@ -21,7 +21,7 @@ from rl_coach.environments.environment import EnvironmentParameters, LevelSelect
 from rl_coach.installation import install_command, missing_package
 from rl_coach.spaces import BoxActionSpace, PlanarMapsObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, optional, whole
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from, did_you_mean
 
 robosuite_environments = (
     "CubeExp", "Door", "Lift", "NutAssembly", "NutAssemblyRound", "NutAssemblySingle", "NutAssemblySquare", "PickPlace",
@@ -386,9 +386,7 @@ def _task(suite: Any, name: str) -> Any:
 
     known = [*suite.ALL_ENVIRONMENTS, "CubeExp"]
     if name not in known:
-        raise CoachError(
-            f"robosuite has no level '{name}'{did_you_mean(name, known) or '; choose from ' + ', '.join(known)}"
-        )
+        raise CoachError(f"robosuite has no level '{name}'{choose_from(name, known)}")
     return REGISTERED_ENVS[name]
 
 

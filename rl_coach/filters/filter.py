@@ -16,7 +16,7 @@ from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace, RewardSpace, Space, SpacesDefinition
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.plain_data import State
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 if TYPE_CHECKING:
     from rl_coach.filters.action.action_filter import ActionFilter
@@ -152,8 +152,7 @@ def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
     try:
         return filters[name]
     except KeyError:
-        suggestion = did_you_mean(name, filters) or f" (existing filters: {', '.join(map(repr, filters)) or 'none'})"
-        raise CoachError(f"no {kind} has the name '{name}'{suggestion}") from None
+        raise CoachError(f"no {kind} has the name '{name}'{choose_from(name, filters)}") from None
 
 
 class OutputFilter(_FilterChain):

@@ -154,7 +154,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if not isinstance(generating.memory, EpisodicExperienceReplayParameters):
             raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
         if generating.output_filter is not None or own.output_filter is not None:
-            raise CoachError("experience_generating_agent_params: output_filter must be None for both agents")
+            raise CoachError("output_filter of agent_params and of experience_generating_agent_params must be None")
         if getattr(self.env_params, "num_environments", 1) > 1:
             raise CoachError(
                 "an agent that generates experience acts in one copy of the environment: set "
@@ -276,7 +276,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
             graph.close()
             raise CoachError(
                 "the input_filter of the agent that generates experience would change the data before the filter of "
-                "the learning agent: set both to None, and give the environment a default_input_filter with all filters"
+                "the learning agent: set both input_filters to None, and add all filters to "
+                "env_params.default_input_filter"
             )
         graph.get_agent().remember_probabilities()
         return graph

@@ -10,7 +10,7 @@ from rl_coach.logger import screen
 from rl_coach.utilities.plain_data import separate
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utilities.user_code import in_one_line
-from rl_coach.utils import CallbackError, CoachError, Signal, did_you_mean
+from rl_coach.utils import CallbackError, CoachError, Signal, choose_from
 
 _HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
@@ -52,8 +52,8 @@ class RunCallbacks:
         """
         for callback in self._callbacks:
             for name in _without_effect(callback):
-                suggestion = did_you_mean(name, _HOOKS) or f"; choose from {', '.join(_HOOKS)}"
-                screen.warning(f"callback {type(callback).__name__}: Coach never calls '{name}'{suggestion}")
+                kind = type(callback).__name__
+                screen.warning(f"callback {kind}: Coach never calls '{name}'{choose_from(name, _HOOKS)}")
             try:
                 callback.on_creation(graph_manager)
             # the message of a CoachError is complete: do not wrap it in the message about a callback

@@ -265,7 +265,7 @@ class Workers:
         try:
             self._store.undeploy()
         except (OSError, CoachError) as error:
-            screen.warning(f"documents of this run stay in its data store: {reason_of(error)}")
+            screen.warning(f"documents of this run could not be deleted from the data store: {reason_of(error)}")
 
 
 def _worker_of(sender: str) -> str:

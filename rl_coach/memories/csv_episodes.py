@@ -304,8 +304,8 @@ def _by_episode(table: _Table) -> tuple[np.ndarray, np.ndarray]:
         row = int(again[0])
         screen.warning(
             f"'{table.path}', line {table.lines[row]}: episode_id {names[row]!r} occurs again after rows of other "
-            f"episodes; its rows are one episode. If the file was joined from several files, their episodes need "
-            f"different names"
+            f"episodes; all rows with this id are one episode. If the file was joined from several files, their "
+            f"episodes need different names"
         )
     # stable, so that the rows of an episode keep their order
     return np.argsort(episode, kind="stable"), np.bincount(episode)

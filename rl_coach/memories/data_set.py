@@ -64,7 +64,7 @@ class DataSet:
             **{f"state '{name}'": _form(column) for name, column in columns.state_columns.items()},
             "actions": _form(actions) + distinct,
             "probabilities of actions": "yes" if has_probabilities else "no",
-            "values": "raw, of the environment" if self.is_raw else "as an agent's filters left them",
+            "values": "raw, of the environment" if self.is_raw else "after the filters of an agent",
         }
 
 

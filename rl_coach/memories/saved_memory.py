@@ -15,7 +15,7 @@ from rl_coach.utilities.plain_data import DAMAGE
 from rl_coach.utilities.sound_values import NUMBERS, is_count
 from rl_coach.utils import CoachError
 
-_KIND = "a memory that this project saved"
+_KIND = "a memory that Coach saved"
 _OPTIONAL = {"returns": "f", "has_return": "b", "n_steps": "iu"}
 _KINDS_OF_COLUMNS = {"reward": "iuf", "game_over": "b", "terminated": "b", **_OPTIONAL}
 

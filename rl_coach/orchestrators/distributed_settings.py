@@ -135,7 +135,7 @@ class DistributedSettings:
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
-                yield f"[{name}] image is missing: orchestrator = kubernetes needs it, or [coach] image"
+                yield f"[{name}] image is missing: orchestrator = kubernetes needs image in [{name}] or in [coach]"
         yield from self._unmet_by_redis()
         if self.data_store == "s3" and not self.s3_bucket_name:
             yield "[coach] data_store = s3: s3_bucket_name is missing"

@@ -363,8 +363,8 @@ class Agent:
             return final_of(infos, number)
         if self._autoreset_mode == "same_step":
             raise CoachError(
-                f"the last state of the episode of {self._places.name(index)} is missing: give observe the infos of "
-                "your vector environment, which contain this state as 'final_obs'"
+                f"the last state of the episode of {self._places.name(index)} is missing: pass the infos of your "
+                "vector environment, which contain this state as 'final_obs', to observe"
             )
         return state, info
 
@@ -485,7 +485,7 @@ class Agent:
         """
         graph = self.graph_manager
         if not self._environments[0].has_simulator:
-            raise CoachError("learn needs an environment to act in: give make_agent an env, or call act and observe")
+            raise CoachError("learn needs an environment to act in: pass env to make_agent, or call act and observe")
         graph.improve_steps = EnvironmentSteps(total_steps)
         graph.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every or total_steps)
         graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)

@@ -14,7 +14,7 @@ from rl_coach.graph_managers.own_loop_graph_manager import OwnLoopGraphManager
 from rl_coach.graph_managers.run_seeds import kept_global_generators
 from rl_coach.graph_managers.schedule_parameters import SimpleScheduleWithoutEvaluation
 from rl_coach.installation import missing_package
-from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
+from rl_coach.utils import CoachError, choose_from, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
 
@@ -77,8 +77,7 @@ def make_task(framework: str, seed: int | None, num_devices: int | None, experim
     """
     if framework not in Frameworks.__members__:
         known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
-        suggestion = did_you_mean(framework, known) or f"; choose from {', '.join(known)}"
-        raise CoachError(f"there is no framework '{framework}'{suggestion}")
+        raise CoachError(f"there is no framework '{framework}'{choose_from(framework, known)}")
     task = TaskParameters(framework_type=Frameworks[framework], seed=seed, num_devices=num_devices)
     if experiment_path is not None:
         task.experiment_path = experiment_path

@@ -106,12 +106,11 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}
     saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
     if missing := [name for name in definition["give_again"] if name not in given]:
-        raise CoachError(f"the agent was saved without {', '.join(missing)}: pass it to Agent.load, as to make_agent")
+        lost = ", ".join(missing)
+        raise CoachError(f"the agent was saved without {lost}: pass {lost} to Agent.load, as to make_agent")
     algorithm = str(saved.get("algorithm", ""))
     if plain_name(algorithm) == "ppo":  # saved by an older version; its PPO had the penalty
         saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
-        raise CoachError(
-            f"the agent uses '{algorithm}': pass algorithm to Agent.load, because it does not import your code"
-        )
+        raise CoachError(f"the agent uses '{algorithm}': pass algorithm to Agent.load, which does not import your code")
     return {**saved, **given}

@@ -212,6 +212,6 @@ def _environments_of(given: Any, count: int) -> list[Any]:
         return [given() for _ in range(count)]
     if count > 1:
         raise CoachError(
-            f"the worker has {count} environments: give env_spec a function that makes one, or a dict with gym_env"
+            f"the worker has {count} environments: set env_spec to a function that makes one, or to a dict with gym_env"
         )
     return [given]

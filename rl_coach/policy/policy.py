@@ -409,8 +409,8 @@ def _checkpoint(place: pathlib.Path) -> pathlib.Path:
 def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent: str | None) -> pathlib.Path:
     if not folders:
         raise CoachError(
-            f"the checkpoint '{checkpoint}' has no policy: its agent has no policy_description or cannot be deployed "
-            f"(then the run has printed the reason), or an older version saved the checkpoint"
+            f"the checkpoint '{checkpoint}' has no policy: its agent defines no policy_description, or the run "
+            f"has printed why the agent cannot be deployed, or an older version of Coach saved the checkpoint"
         )
     if agent in folders:
         return folders[agent]

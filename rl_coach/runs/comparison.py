@@ -197,7 +197,7 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
             notes.append(f"{one.name} and {other.name}: {shared} runs are in both groups; compare separate runs")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
-        notes.append(f"not compared, because not all groups have runs there: {', '.join(sorted(left_out))}")
+        notes.append(f"not compared: {', '.join(sorted(left_out))}, because not all groups have runs there")
     found = {task: ranges.get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
     for task in (task for task in tasks if found[task] is None):
         notes.append(
@@ -269,7 +269,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
     varied = varied_parameters([experiments.descriptions[run] for run in runs.index])
     if varied:
         named = ", ".join(varied[:_MOST_NAMED]) + (" and others" if len(varied) > _MOST_NAMED else "")
-        notes.append(f"{name}: its runs have several values of {named}; its figures are over all of them")
+        notes.append(f"{name}: its runs have several values of {named}; its scores are of all these runs")
     reached = {task: values[np.isfinite(values)] for task, values in _as_arrays(to_target).items()}
     known = {
         task: common

@@ -209,7 +209,8 @@ def _few_episodes_in_evaluations(run: Evidence) -> str | None:
         return None
     shown = ", ".join(f"{reward:.4g}" for reward in rewards)
     return (
-        f"an evaluation is one episode, which depends on luck ({shown}): set evaluation_steps=EnvironmentEpisodes(10)"
+        f"an evaluation is one episode, so its reward depends on luck ({shown}): set evaluation_steps to "
+        f"EnvironmentEpisodes(10)"
     )
 
 

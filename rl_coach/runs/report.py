@@ -56,10 +56,10 @@ def sections_of(comparison: Comparison) -> list[Section]:
     for task in comparison.tasks:
         rows = rows_of_scores(*comparison.figures(task))
         about = (
-            "Scores of the runs, and their environment steps on average, or the steps until an evaluation reached the "
-            "target and ended training. The interval is for the mean, by Student's t; fewer than three runs have none. "
-            "IQM is the interquartile mean. P(best > this) is the probability that a run of the first line scores more "
-            "than a run of this line."
+            "Scores of the runs. The column 'steps' has the mean number of environment steps. If evaluations reached "
+            "the target and ended training, the column is 'to target': the mean number of steps until then. The "
+            "interval is for the mean, by Student's t; fewer than three runs have none. IQM is the interquartile mean. "
+            "P(best > this) is the probability that a run of the first line scores more than a run of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         lines = []
@@ -110,7 +110,7 @@ def _improvements(comparison: Comparison) -> Section:
     found = {side.name: comparison.improvement(side, first) for side in others}
     about = (
         f"The probability that a run scores more than a run of {first.name} in the same environment. "
-        "An interval without 0.5 says that there is a difference."
+        "An interval that does not contain 0.5 shows a difference."
     )
     if not found:
         return Section("Probability of improvement", "There is nothing to compare with: give another directory.")

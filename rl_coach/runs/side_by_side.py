@@ -228,7 +228,7 @@ class SideBySide:
                     leave_lost_terminal()
                 self._take_no_more()
                 screen.warning(
-                    "stopping: each run that trains saves a checkpoint; a second Ctrl-C ends the runs without it"
+                    "stopping: each run that trains saves a checkpoint; a second Ctrl-C ends the runs without one"
                 )
             for one in self._running:
                 one.send(number)

@@ -65,6 +65,13 @@ def suggested(names: Iterable[str]) -> str:
     return f"; did you mean {shown}?" if shown else ""
 
 
+def choose_from(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: ``did_you_mean``, or all names if no name is similar."""
+    names = list(known)
+    listed = f"choose from {', '.join(map(repr, names))}" if names else "there are none"
+    return did_you_mean(name, names) or f"; {listed}"
+
+
 def reason_of(error: BaseException) -> str:
     """An error of a library, such as Redis' client, in one line."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -63,7 +63,7 @@ def exactly(value: Any) -> Constraint:
 
 def optional(constraint: Constraint) -> Constraint:
     """None, or a value that another constraint allows."""
-    return Constraint(f"{constraint.allowed} or None", lambda value: value is None or constraint.holds(value))
+    return Constraint(f"None or {constraint.allowed}", lambda value: value is None or constraint.holds(value))
 
 
 def number(
@@ -178,7 +178,7 @@ def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
         is_pair = isinstance(value, (tuple, list)) and len(value) == 2
         return is_pair and first.holds(value[0]) and second.holds(value[1])
 
-    return Constraint(f"a pair such as {example}, of {first.allowed} and {second.allowed}", holds)
+    return Constraint(f"a pair such as {example}, first {first.allowed}, then {second.allowed}", holds)
 
 
 def bounds(example: str, above: float = -math.inf) -> Constraint:
@@ -189,7 +189,7 @@ def bounds(example: str, above: float = -math.inf) -> Constraint:
     """
     of_numbers = pair(number(above=above), number(above=above), example)
     limits = _range_text(-math.inf, math.inf, above)
-    allowed = f"a pair such as {example}, of two numbers{limits}, the lower number first,"
+    allowed = f"a pair such as {example}, of two numbers{limits}, the lower number first"
     return Constraint(allowed, lambda value: of_numbers.holds(value) and value[0] < value[1])
 
 
@@ -210,7 +210,7 @@ FLAG = Constraint("True or False", _is_flag)
 FRACTION = number(0, 1)
 TEXT = Constraint("a text", lambda value: isinstance(value, str))
 PART_OF_FILE_NAME = Constraint(
-    "a text of 1 to 100 characters without '/', because files are named after it",
+    "a text of 1 to 100 printable characters without '/', because files are named after it",
     lambda value: isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable() and "/" not in value,
 )
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable, Mapping
 import numpy as np
 
 from rl_coach.utilities.safe_reading import read_text
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 _ENDINGS = (".json", ".yaml", ".yml")
 _LONGEST_SHOWN = 60
@@ -145,11 +145,8 @@ def choice(choices: Iterable[str]) -> Read:
     def read(value: Any, where: str) -> str:
         if isinstance(value, str) and plain(value) in known:
             return known[plain(value)]
-        suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
-        raise CoachError(
-            f"the spec's '{where}' {shown(value)} is not "
-            f"supported{suggestion or '; choose from ' + ', '.join(known.values())}"
-        )
+        suggestion = choose_from(str(value), known.values())
+        raise CoachError(f"the spec's '{where}' {shown(value)} is not supported{suggestion}")
 
     return read
 
@@ -268,7 +265,7 @@ class Fields:
         """
         for name in self._given:
             if name not in self._known:
-                suggestion = did_you_mean(name, self._known) or f"; choose from {', '.join(sorted(self._known))}"
+                suggestion = choose_from(name, sorted(self._known))
                 raise CoachError(f"the spec's '{self.path(name)}' is not supported{suggestion}")
         for fields in self._below.values():
             fields.finish()

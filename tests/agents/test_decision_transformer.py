@@ -279,7 +279,7 @@ def with_another_middleware(agent: AgentParameters) -> None:
         (lambda agent: setattr(agent.algorithm, "discount", 0.9), "algorithm.discount is 0.9"),
         (lambda agent: setattr(agent, "memory", ExperienceReplayParameters()), "learns from complete episodes"),
         (without_embedders, "InputEmbedderParameters makes no tokens: leave input_embedders_parameters empty"),
-        (with_another_middleware, "TransformerMiddlewareParameters cannot: keep the default middleware_parameters"),
+        (with_another_middleware, "TransformerMiddlewareParameters cannot do it: keep the default middleware"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(change, message, tmp_path):

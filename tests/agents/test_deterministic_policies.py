@@ -224,7 +224,7 @@ def test_another_process_acts_with_the_target_network(tmp_path):
     [
         ("policy_noise", -1, r"algorithm\.policy_noise is -1; it must be a number from 0"),
         ("update_policy_every_x_episode_steps", 0, r"update_policy_every_x_episode_steps is 0; it must be a whole"),
-        ("clip_critic_targets", 5, r"clip_critic_targets is 5; it must be a pair such as \[-50, 0\]"),
+        ("clip_critic_targets", 5, r"clip_critic_targets is 5; it must be None or a pair such as \[-50, 0\]"),
         ("num_q_networks", 3, r"num_q_networks of agent 'agent' is 3, and its critic has 2 streams: set num_streams"),
     ],
 )

@@ -63,6 +63,6 @@ def test_they_train_without_more_words(tmp_path, monkeypatch, caplog, module, ag
     assert manager.get_agent().training_iteration > 0 or agent == "ClippedPPO"
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
-        "network 'main' embeds 'observation', but the environment has no such observation: each of its "
-        "observations gets an embedder: 'camera' (image), 'gear' (vector), 'position' (vector)"
+        "network 'main' embeds 'observation', but the environment has no such observation: each observation of the "
+        "environment gets an embedder: 'camera' (image), 'gear' (vector), 'position' (vector)"
     ]

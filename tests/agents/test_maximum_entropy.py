@@ -279,7 +279,7 @@ def test_batches_are_normalized_together_where_there_is_no_target(tmp_path):
         (maximum_entropy, "num_critics_in_target", 3, "num_critics_in_target is 3, and the head has num_critics 2"),
         (tqc, "top_quantiles_to_drop", 5, "top_quantiles_to_drop is 5, and the head has num_quantiles 5: drop fewer"),
         (soft_actor_critic, "target_entropy", -3.0, r"target_entropy needs .*\(use_value_network=False\)"),
-        (maximum_entropy, "temperature", -1, r"algorithm\.temperature is -1; it must be a number from 0 or None"),
+        (maximum_entropy, "temperature", -1, r"algorithm\.temperature is -1; it must be None or a number from 0"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(parameters, name, value, message, tmp_path):

@@ -82,8 +82,8 @@ def test_each_observation_gets_an_embedder_where_none_has_one(caplog):
     assert list(networks["q"].input_embedders_parameters) == ["camera", "table", "action"]
     assert list(networks["seeing"].input_embedders_parameters) == ["camera", "action"]
     assert caplog.records[0].getMessage() == (
-        "network 'main' embeds 'observation', but the environment has no such observation: each of its "
-        "observations gets an embedder: 'camera' (image of 8 x 6, which is small: scheme Shallow), 'table' (tensor)"
+        "network 'main' embeds 'observation', but the environment has no such observation: each observation of the "
+        "environment gets an embedder: 'camera' (image of 8 x 6, which is small: scheme Shallow), 'table' (tensor)"
     )
     embed_what_is_there(networks, those)
     assert len(caplog.records) == 2
@@ -105,10 +105,10 @@ def test_an_image_that_is_too_small_gets_a_small_scheme(side, scheme, caplog):
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("camra", "; did you mean 'camera'"), ("goal", ": choose from 'observation', 'camera', 'table', 'action'")],
+    [("camra", "; did you mean 'camera'"), ("goal", "; choose from 'observation', 'camera', 'table', 'action'")],
 )
 def test_an_input_that_there_is_not(name, advice):
-    with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', and there is no such observation{advice}"):
+    with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', but no observation has this name{advice}"):
         NetworkInput.named(name, spaces(), "main")
 
 

@@ -172,7 +172,7 @@ def test_a_part_overrides_the_networks_initial_weights():
 def test_initial_weights_that_are_none_are_named():
     with pytest.raises(CoachError, match=r"initial_weights: there is no scheme 'orthogonl'; did you mean 'orthogonal'"):
         kernels_and_biases(initial_weights="orthogonl")
-    with pytest.raises(CoachError, match=r"initial_weights: there is no scheme '\[1\]': use 'xavier', "):
+    with pytest.raises(CoachError, match=r"initial_weights: there is no scheme '\[1\]'; choose from 'xavier', "):
         kernels_and_biases(initial_weights=[1])
 
 

@@ -57,7 +57,7 @@ def refusal(capsys, *arguments: str) -> str:
         (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
         (
             ["sweep", "lr=1e-3,1e-4"],
-            "no preset given; select a preset with -p, coach --list shows all presets; 'lr' of other libraries",
+            "no preset given: select a preset with -p; coach --list shows all presets; in Coach, 'lr' of other",
         ),
         (["repoduce", "run.zip"], "no command 'repoduce'; did you mean coach reproduce?"),
         (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),
@@ -67,16 +67,16 @@ def refusal(capsys, *arguments: str) -> str:
             for flag in ("evaluate", "watch", "--resume")
         ),
         ([*PRESET, "-cp", "improve_steps=5000"], "such as EnvironmentSteps(5000) or TrainingSteps(5000), not 5000"),
-        ([*PRESET, "-cp", "agent_params.algorithm.gamma=1"], "'gamma' of Stable-Baselines3 is discount here"),
-        ([*PRESET, "-cp", "gamma=1"], "'gamma' of Stable-Baselines3 is agent_params.algorithm.discount here"),
-        ([*PRESET, "-cp", "n_envs=8"], "'n_envs' of Stable-Baselines3 is env_params.num_environments here"),
+        ([*PRESET, "-cp", "agent_params.algorithm.gamma=1"], "in Coach, 'gamma' of Stable-Baselines3 is discount"),
+        ([*PRESET, "-cp", "gamma=1"], "in Coach, 'gamma' of Stable-Baselines3 is agent_params.algorithm.discount"),
+        ([*PRESET, "-cp", "n_envs=8"], "in Coach, 'n_envs' of Stable-Baselines3 is env_params.num_environments"),
         (
             [*PRESET, "-cp", "device='cpu'"],
             "leave out 'device': a GPU is used if the framework finds one, and the flag",
         ),
         ([*PRESET, "-cp", "agent_params.memory=3"], "to change the present object, set 'agent_params.memory.NAME'"),
-        (["sweep", *PRESET, "n_envs=1,8"], "'n_envs' of Stable-Baselines3 is env_params.num_environments here"),
-        (["sweep", *PRESET, "lr=1e-3,1e-4"], "no setting 'lr'; 'lr' of other libraries is learning_rate here"),
+        (["sweep", *PRESET, "n_envs=1,8"], "in Coach, 'n_envs' of Stable-Baselines3 is env_params.num_environments"),
+        (["sweep", *PRESET, "lr=1e-3,1e-4"], "no setting 'lr'; in Coach, 'lr' of other libraries is learning_rate"),
         ([*PRESET, "-lvl", "mine:Level"], "'mine' has no 'Level'"),
         ([*PRESET, "-ept", "mine:Explore"], "'mine' has no 'Explore'"),
     ],
@@ -126,10 +126,10 @@ def test_classes_cannot_be_replaced_by_a_setting(capsys, path):
 @pytest.mark.parametrize(
     ("setting", "part"),
     [
-        ("name = '../../evil'", "name is '../../evil'; it must be a text of 1 to 100 characters without '/'"),
+        ("name = '../../evil'", "name is '../../evil'; it must be a text of 1 to 100 printable characters without '/'"),
         ("name = ''", "name is ''"),
-        (f"name = '{'n' * 300}'", "1 to 100 characters"),
-        (r"name = 'a\0b'", "1 to 100 characters"),
+        (f"name = '{'n' * 300}'", "1 to 100 printable"),
+        (r"name = 'a\0b'", "1 to 100 printable"),
         ("algorithm.path = 'os:system'", "there is no parameter 'algorithm'"),
         ("agent_params.algorithm.path.x = 1", "cannot be read"),
         ("agent_params.algorithm.discount.real = 5", "can be read but not set"),
@@ -179,7 +179,8 @@ def test_a_manifest_that_fits_nothing(capsys, run, fits):
 def test_a_recorded_framework_that_is_unknown(capsys, run, framework):
     change(run / "experiment.json", lambda document: document["arguments"].update(framework=framework))
     for arguments in (["--resume", str(run)], ["evaluate", str(run)]):
-        assert f"was trained on '{framework}'; this version has tensorflow, mxnet, jax" in refusal(capsys, *arguments)
+        said = refusal(capsys, *arguments)
+        assert f"was trained on '{framework}'; this version supports tensorflow, mxnet, jax" in said
 
 
 @pytest.mark.parametrize("flag", ["num_workers", "checkpoint_save_secs", "seed"])

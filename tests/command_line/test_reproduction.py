@@ -163,7 +163,7 @@ def test_another_signal_is_named_with_its_row(run_file, capsys):
 
     changed(file, name, other_reward)
     assert code_of("reproduce", str(file)) == 1
-    assert "differs from row 3 of 'Training Reward': was -7.5, here " in capsys.readouterr().out
+    assert "differs first in row 3 of 'Training Reward': was -7.5, here " in capsys.readouterr().out
 
 
 def test_another_policy_is_a_difference_and_a_damaged_one_an_error(run_file, capsys):

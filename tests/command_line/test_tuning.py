@@ -108,7 +108,8 @@ def test_a_trial_gives_a_preset_that_runs(place):  # noqa: F811
     assert done.returncode == 0, done.stdout + done.stderr
     group = group_of(place)
     (trial,) = optuna.load_study(study_name="guess", storage=f"sqlite:///{group}/study.db").trials
-    assert re.search(rf"^trial 0: {trial.value:.5g} after \d+ steps \(best: trial 0", done.stdout, re.MULTILINE)
+    ended = rf"^trial 0: mean reward {trial.value:.5g} after \d+ steps \(best: trial 0"
+    assert re.search(ended, done.stdout, re.MULTILINE)
     assert re.search(rf"^  discount = {trial.params['discount']}$", done.stdout, re.MULTILINE)
     last_three = [value for _, value in sorted(trial.intermediate_values.items())]
     assert trial.value == last_three[-1] and len(last_three) >= 3
@@ -219,7 +220,8 @@ def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, c
         main(["tune", "--resume", "group"])
     assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: pruned after 61 steps at 9" in lines
+    assert "trial 0: mean reward 10 after 60 steps (best: trial 0, 10)" in lines
+    assert "trial 1: pruned after 61 steps, mean reward 9" in lines
     assert "best: trial 0, mean reward 10 (1 complete, 1 pruned, 0 failed)" in lines
     best = preset_catalogue.load(str(tmp_path / "group" / "best.py"))
     assert str(best.agent_params.algorithm.discount) == study.trials[0].params["discount"]

@@ -75,7 +75,7 @@ def test_no_free_port_is_said(tmp_path, monkeypatch):
         raise OSError(app.errno.EADDRINUSE, "in use")
 
     monkeypatch.setattr(app, "_listen", refuse)
-    with pytest.raises(app.CoachError, match="no free port from 5000 on"):
+    with pytest.raises(app.CoachError, match="no port from 5000 to 5099 is free"):
         make_server(Store(tmp_path), "127.0.0.1", 5000)
 
 

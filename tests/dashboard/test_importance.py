@@ -41,7 +41,7 @@ def test_a_result_of_chance_is_not_trusted():
     pytest.importorskip("sklearn")
     random = np.random.default_rng(1)
     found = importance(runs_of(lambda run: float(random.normal())), ["noise", "rate", "kind"], RESULT)
-    assert found.shares and found.text.startswith("Do not trust this")
+    assert found.shares and found.text.startswith("Do not trust these shares")
 
 
 @pytest.mark.parametrize(

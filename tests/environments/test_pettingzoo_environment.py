@@ -263,7 +263,7 @@ def test_a_player_that_a_step_leaves_out_is_named(monkeypatch, place, name):
         return tuple(answer)
 
     monkeypatch.setattr(Scripted, "step", step)
-    with pytest.raises(CoachError, match=f"the {name} of step have no player 'b', whom the observations have"):
+    with pytest.raises(CoachError, match=f"the {name} of step have no player 'b', but the observations do"):
         made("tests.zoo.parallel_players:make")
 
 

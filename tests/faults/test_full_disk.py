@@ -100,7 +100,7 @@ def test_tensorboards_files_end_and_the_run_goes_on(small_disk, tmp_path, capsys
         logger.dump_output_csv()
     logger.close()
     said = capsys.readouterr().out
-    assert said.count("cannot be written: No space left on device; TensorBoard stops here") == 1
+    assert said.count("cannot be written: No space left on device; the run continues without TensorBoard") == 1
     assert len((tmp_path / "signals.csv").read_text().splitlines()) == 3000
 
 

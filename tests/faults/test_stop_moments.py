@@ -89,7 +89,7 @@ class Stopped:
 def check(run: Stopped, directory: pathlib.Path, number: int) -> None:
     assert run.code == 128 + number, run.all_texts
     said = "coach: stopped" if number == signal.SIGINT else f"coach: stopped by {signal.Signals(number).name}"
-    of_a_group = "warning: stopping: each run that trains saves a checkpoint; a second Ctrl-C ends the runs without it"
+    of_a_group = "warning: stopping: each run that trains saves a checkpoint; a second Ctrl-C ends the runs without one"
     lines = [line for line in run.text.splitlines() if line in (said, of_a_group)]
     assert lines in ([said], [of_a_group]), run.all_texts
     for word in ("Traceback", "Exception ignored", "Error"):

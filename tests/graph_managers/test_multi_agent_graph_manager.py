@@ -162,7 +162,7 @@ def test_teams_share_a_policy_each(tmp_path):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"agents": 2}, "2 agents for 3 players (agent_0, agent_1, agent_2): give agent_of, the agent that plays each"),
+        ({"agents": 2}, "2 agents for 3 players (agent_0, agent_1, agent_2): give agent_of, a dictionary"),
         ({"agent_of": {"agent_0": "agent"}}, "agent_of: no agent plays 'agent_1'; the players are agent_0, agent_1"),
         ({"agent_of": {"agent_9": "agent"}}, "agent_of: there is no player 'agent_9'; did you mean"),
         ({"agents": 3, "agent_of": dict.fromkeys(["agent_0", "agent_1", "agent_2"], "agent_0")},

@@ -147,7 +147,7 @@ def test_a_trial_has_one_name_that_fits_a_cluster(tmp_path):
         (["-n", "4"], "", "--num_workers: each of several runs on a cluster is one Job"),
         (["--keep"], "", "--keep: each of several runs on a cluster is one Job"),
         ([], "data_store = nfs\nnfs_claim = claim", "data_store = nfs does not work with several runs"),
-        ("mine.py", "", "give the file's path from the root of the image"),
+        ("mine.py", "", "give the file's absolute path in the image"),
     ],
 )
 def test_what_jobs_cannot_do_is_one_line(tmp_path, monkeypatch, capsys, given, more, said):

@@ -243,7 +243,7 @@ def test_a_parameters_object_with_other_parts_is_asked_for(tmp_path):
     given = small(DQNAgentParameters())
     given.memory = PrioritizedExperienceReplayParameters()
     agent_of(given, observation_space=PLACE, action_space=Discrete(2)).save(tmp_path)
-    with pytest.raises(CoachError, match=r"saved without algorithm: pass it to Agent.load, as to make_agent"):
+    with pytest.raises(CoachError, match=r"saved without algorithm: pass algorithm to Agent.load, as to make_agent"):
         Agent.load(tmp_path)
     memory = Agent.load(tmp_path, algorithm=given).graph_manager.agent_params.memory
     assert isinstance(memory, PrioritizedExperienceReplayParameters)
@@ -258,7 +258,7 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
     assert parameters.memory.max_size == (MemoryGranularity.Transitions, 50)
     made = agent_of(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
     made.save(tmp_path)
-    with pytest.raises(CoachError, match="saved without env: pass it to Agent"):
+    with pytest.raises(CoachError, match="saved without env: pass env to Agent"):
         Agent.load(tmp_path)
     assert Agent.load(tmp_path, env="CartPole-v1", algorithm=small(DQNAgentParameters())).total_steps == 0
     with pytest.raises(CoachError, match="no agent was saved in"):
@@ -690,8 +690,8 @@ def test_settings_have_short_names_paths_and_levels():
         ({"algorithm.discout": 1}, "did you mean 'discount'"),
         ({"learning_rate": "much"}, "must be a number"),
         ({"discount": 7}, "discount"),
-        ({"gamma": 0.9}, "no setting 'gamma'.*; 'gamma' of Stable-Baselines3 is discount here"),
-        ({"lr": 0.9}, "no setting 'lr'; 'lr' of other libraries is learning_rate here"),
+        ({"gamma": 0.9}, "no setting 'gamma'.*; in Coach, 'gamma' of Stable-Baselines3 is discount"),
+        ({"lr": 0.9}, "no setting 'lr'; in Coach, 'lr' of other libraries is learning_rate"),
         ({"verbose": 1}, "leave out 'verbose': make_agent prints nothing"),
         ({"policy": "MlpPolicy"}, "leave out 'policy': the networks are made for the spaces"),
         ({"device": "cuda"}, "leave out 'device': a GPU is used"),

@@ -78,7 +78,7 @@ def test_an_environment_that_resets_itself_is_refused_if_nobody_says_so(mode):
 
 
 def test_same_step_needs_the_last_states():
-    with pytest.raises(CoachError, match=r"the last state of the episode of .* is missing: give observe the infos"):
+    with pytest.raises(CoachError, match=r"the last state of the episode of .* is missing: pass the infos"):
         play(AutoresetMode.SAME_STEP, "same_step", gives_infos=False)
 
 

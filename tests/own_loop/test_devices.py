@@ -83,7 +83,7 @@ assert_equal_weights(one, moved)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("0", "task_parameters.num_devices is 0; it must be a whole number from 1 or None"),
+        ("0", "task_parameters.num_devices is 0; it must be None or a whole number from 1"),
         ("3", "num_devices is 3, but JAX has only 2 devices (cpu): use fewer"),
         (
             "2, framework='tensorflow'",

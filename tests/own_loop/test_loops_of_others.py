@@ -509,7 +509,7 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: SingleThreadedWorker(ladder), "needs an env_spec and an agent"),
         (lambda: SingleThreadedWorker(object(), agent), "object has no method step or execute"),
         (lambda: SingleThreadedWorker(ladder, agent, 2), "the agent has 1 environments, the worker 2"),
-        (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give env_spec a function that makes"),
+        (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "set env_spec to a function that makes"),
         (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' must be the id"),
         (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "give it to the"),
         (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),

@@ -78,7 +78,7 @@ def test_only_environments_that_all_have_are_compared(experiments):
         (experiments / name).rename(experiments / "both" / name)
     found = compare(["both", "CartPole_PG"])
     assert list(found.ranges) == ["CartPole-v1"]
-    assert found.notes == ["not compared, because not all groups have runs there: Acrobot-v1"]
+    assert found.notes == ["not compared: Acrobot-v1, because not all groups have runs there"]
     with pytest.raises(CoachError, match="no environment has scores of all compared groups"):
         compare(["both/Acrobot_DQN", "CartPole_PG"])
     assert [side.name for side in compare(["CartPole_PG"]).sides] == ["CartPole_PG"]
@@ -233,7 +233,7 @@ def test_runs_of_one_side_with_several_settings_are_told_of(experiments, capsys)
         write_run(experiments, "CartPole_PG", start, seed=seed, best=150.0, parameters=parameters, status=status)
     assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
     told = (
-        "note: CartPole_PG: its runs have several values of agent.algorithm.discount; its figures are over all of them"
+        "note: CartPole_PG: its runs have several values of agent.algorithm.discount; its scores are of all these runs"
     )
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")] == [told]
 

@@ -74,7 +74,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         (f"{MAIN}.learning_rate", -1e-3, "a number from 0 or a schedule of numbers from 0"),
         (f"{MAIN}.learning_rate", math.inf, "a number from 0 or a schedule"),
         (f"{MAIN}.learning_rate", LinearSchedule(1e-3, -1e-3, 100), "a number from 0 or a schedule"),
-        (f"{MAIN}.clip_gradients", -1, "a number from 0 or None"),
+        (f"{MAIN}.clip_gradients", -1, "None or a number from 0"),
         (f"{MAIN}.adam_optimizer_beta1", 1.0, "a number from 0 below 1"),
         (f"{MAIN}.optimizer_type", "Adamm", "Adam, LaProp, RMSProp or SGD"),
         (f"{MAIN}.softmax_temperature", 0, "a number above 0"),
@@ -83,7 +83,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         (f"{MAIN}.middleware_parameters.scheme", 64, r"Scheme\.Deep or a list, each item a layer such as Dense"),
         (f"{MAIN}.middleware_parameters.dropout_rate", 1, "a number from 0 below 1"),
         (f"{EMBEDDER}.scheme", {64}, r"EmbedderScheme\.Deep or a list, each item a layer such as Dense\(64\)"),
-        (f"{EMBEDDER}.activation_function", 3, "a text or None"),
+        (f"{EMBEDDER}.activation_function", 3, "None or a text"),
         (f"{EMBEDDER}.input_rescaling", {"vector": None}, "a dictionary by kind of input, each value a number above 0"),
         (f"{EMBEDDER}.input_rescaling", {"vector": 0}, "each value a number above 0"),
         (f"{EMBEDDER}.input_offset", {"vector": [1]}, "a dictionary by kind of input, each value a number"),
@@ -92,7 +92,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("agent_params.exploration.epsilon_schedule", LinearSchedule(1.5, 0.1, 100), "a schedule of numbers from 0 to"),
         ("agent_params.exploration.evaluation_epsilon", 2, "a number from 0 to 1"),
         ("agent_params.memory.max_size", 1000, "a pair such as"),
-        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "and a whole number from 1"),
+        ("agent_params.memory.max_size", (MemoryGranularity.Transitions, 0), "then a whole number from 1"),
         ("env_params.frame_skip", 0, "a whole number from 1"),
         ("env_params.target_success_rate", 90, "a number from 0 to 1"),
         ("env_params.num_environments", 1.5, "a whole number from 1"),
@@ -119,7 +119,9 @@ def test_it_is_refused_by_its_path(tmp_path, path, value, allowed):
 @pytest.mark.parametrize(("name", "value"), [("checkpoint_save_steps", 0), ("checkpoint_keep", -1), ("num_threads", 0)])
 def test_of_the_task(tmp_path, name, value):
     task = TaskParameters(experiment_path=str(tmp_path), **{name: value})
-    with pytest.raises(CoachError, match=rf"task_parameters\.{name} is {value}; it must be a whole number from"):
+    with pytest.raises(
+        CoachError, match=rf"task_parameters\.{name} is {value}; it must be None or a whole number from"
+    ):
         graph_of(DQNAgentParameters()).create_graph(task)
 
 

@@ -292,7 +292,7 @@ def _joined(parts: Sequence[Batch]) -> Batch:
         found = [sorted(part.state_columns) for part in parts]
         raise CoachError(f"the sources of a mixture have different observations: {found}")
     if any(_SOURCE in part.info_columns for part in parts):
-        raise CoachError("a mixture cannot contain another mixture: give all sources and their shares to one")
+        raise CoachError("a mixture cannot contain another mixture: give all sources and their shares to one mixture")
 
     batch = Batch.joined(parts)
     batch.info_columns[_SOURCE] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

@@ -137,8 +137,8 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
     needs_newest = agent.is_on_policy or agent.trains_asynchronously or agent.learns_one_by_one
     if needs_newest or not agent.learns_by_rule:
         yield (
-            f"agent '{agent.name}' cannot act during its updates: algorithm.act_beside_learning needs an agent "
-            f"with an update rule that can learn from the experience of any policy: set it to False"
+            f"agent '{agent.name}' cannot act during its updates: algorithm.act_beside_learning needs an agent that "
+            f"has an update rule and learns from steps of any policy; set act_beside_learning to False"
         )
 
 

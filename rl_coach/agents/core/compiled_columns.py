@@ -80,4 +80,4 @@ def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str 
     """
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
-    return "its network is recurrent, and only ClippedPPO supports recurrent networks" if is_recurrent else None
+    return "only ClippedPPO has a compiled form with a recurrent network" if is_recurrent else None

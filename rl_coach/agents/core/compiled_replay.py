@@ -197,7 +197,7 @@ def _reasons(parameters: AgentParameters, num_copies: int, learns_one_by_one: bo
     if (why_not := why_recurrent_networks_are_not_compiled(parameters)) is not None:
         yield why_not
     if not isinstance(period, EnvironmentSteps) or steps < 1:
-        yield "num_consecutive_playing_steps is not in EnvironmentSteps"
+        yield "num_consecutive_playing_steps is not EnvironmentSteps(n) with n from 1"
     if steps % num_copies and num_copies % steps:
         yield (
             f"num_consecutive_playing_steps ({steps}) is neither a multiple nor a divisor of num_environments "

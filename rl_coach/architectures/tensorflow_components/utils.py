@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from rl_coach.architectures.layers import ACTIVATIONS
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 
 def get_activation_function(activation_function_string: str) -> Any:
@@ -18,6 +18,6 @@ def get_activation_function(activation_function_string: str) -> Any:
     if activation_function_string == "none":
         return None
     if activation_function_string not in ACTIVATIONS:
-        suggestion = did_you_mean(activation_function_string, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)}"
-        raise CoachError(f"no activation function '{activation_function_string}'{suggestion} ('none' is also allowed)")
+        suggestion = choose_from(activation_function_string, [*ACTIVATIONS, "none"])
+        raise CoachError(f"no activation function '{activation_function_string}'{suggestion}")
     return getattr(tf.nn, activation_function_string)

@@ -60,8 +60,8 @@ def made(
     for part in module.modules():
         if isinstance(part, torch.nn.modules.dropout._DropoutNd):
             raise CoachError(
-                f"'{module_class.__name__}' has a {type(part).__name__}, and a resumed run cannot repeat its numbers: "
-                f"set dropout_rate of the parameters instead"
+                f"'{module_class.__name__}' has a {type(part).__name__}, and a resumed run cannot repeat its random "
+                f"numbers: set dropout_rate of the parameters instead"
             )
     try:
         traced(module.eval(), torch.zeros((2, *shape)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rl_coach.filters.observation.observation_filter import VectorizedFilter
 from rl_coach.spaces import ObservationSpace, VectorObservationSpace
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 
 class ObservationReductionBySubPartsNameFilter(VectorizedFilter):
@@ -43,8 +43,8 @@ class ObservationReductionBySubPartsNameFilter(VectorizedFilter):
             raise self._refuse(space, "it is not a vector; use the filter on a VectorObservationSpace")
         for name in self.part_names:
             if name not in space.measurements_names:
-                there_are = did_you_mean(name, space.measurements_names) or f"; choose from {space.measurements_names}"
-                raise self._refuse(space, f"it has no measurement '{name}'{there_are}")
+                suggestion = choose_from(name, space.measurements_names)
+                raise self._refuse(space, f"it has no measurement '{name}'{suggestion}")
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         if self.indices_to_keep is None:

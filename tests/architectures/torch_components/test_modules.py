@@ -79,7 +79,7 @@ def test_a_checkpoint_goes_on_exactly():
 @pytest.mark.parametrize(
     ("embedder", "expected"),
     [
-        (ForgetfulParameters(), "'Forgetful' has a Dropout, and a resumed run cannot repeat its numbers"),
+        (ForgetfulParameters(), "'Forgetful' has a Dropout, and a resumed run cannot repeat its random numbers"),
         (BranchingParameters(), "'Branching' has branches that depend on the values of a tensor"),
     ],
     ids=["random", "branches"],
