@@ -238,7 +238,7 @@ def test_places_that_do_not_fit(manager, text, part):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("agent_params.input_filter=3", "agent_params.input_filter is 3; it must be an InputFilter or None"),
+        ("agent_params.input_filter=3", "agent_params.input_filter is 3; it must be None or an InputFilter"),
         (
             "agent_params.network_wrappers['main'].middleware_parameters.scheme=[64]",
             "middleware_parameters.scheme is [64]; it must be one of MiddlewareScheme.Empty, ",
