@@ -65,8 +65,9 @@ class CILAgent(ImitationAgent):
         key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
         if key not in known:
             yield (
-                f"agent '{self.name}' needs an observation '{key}' with the command, but the observations are {known}"
-                f"{did_you_mean(key, known)}: set state_key_with_the_class_index of algorithm and memory to one of them"
+                f"agent '{self.name}' reads the command from an observation '{key}', but the observations are {known}"
+                f"{did_you_mean(key, known)}: set state_key_with_the_class_index of algorithm and memory to the "
+                f"observation that contains the command"
             )
         yield from super().unmet_by_settings()
         if not isinstance(self.spaces.action, BoxActionSpace):

@@ -145,7 +145,7 @@ class DecisionTransformerAgent(ImitationAgent):
         if not isinstance(middleware, TrajectoryMiddlewareParameters):
             yield (
                 f"agent '{self.name}' predicts an action for each step, but {type(middleware).__name__} cannot do it: "
-                f"keep the default middleware_parameters, and set their width, heads and blocks"
+                f"keep the default middleware_parameters, and change only their attributes, such as width"
             )
         for name, space in self._observations.items():
             if isinstance(space, ImageObservationSpace):

@@ -27,8 +27,9 @@ class MARWILAlgorithmParameters(BCAlgorithmParameters):
 
     :ivar beta: 0 gives all actions the same weight, as in behavioural cloning; with a larger number, better actions
         have larger weights
-    :ivar normaliser_rate: the share of the newest batch in c^2, the moving average of squared advantages; 0 keeps the
-        initial value (``kept`` of network ``normaliser``), and 1 uses only the newest batch
+    :ivar normaliser_rate: the share of the newest batch in c^2, the moving average of squared advantages. With 1, only
+        the newest batch counts. With 0, c^2 never changes. It begins with
+        ``network_wrappers['normaliser'].kept['mean_squared_advantage']``
     """
 
     constraints = {"beta": number(0), "normaliser_rate": FRACTION}

@@ -153,7 +153,8 @@ def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) ->
     except (ValueError, TypeError, AttributeError) as error:
         if isinstance(error, CoachError):
             raise
-        raise CoachError(f"{flag}: {error}") from error
+        example = '{"store_type": "NAME", "parameter": "value"}'
+        raise CoachError(f"{flag}: give a JSON object such as '{example}' ({error})") from error
 
 
 def _open_file(text: str) -> str:

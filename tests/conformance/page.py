@@ -51,9 +51,8 @@ The first table lists the features. An axis is a kind of feature, and a value is
 | way: -n 2, -dc -n 2 | two [workers](distributed.md), with these flags |
 | way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
 | way: two players | [two agents in one environment](several_agents.md) |
-| way: recorded data | with a callback, or for {from_files}, a `BatchRLGraphManager` \
-[learns from data](batch_rl.md). Otherwise, an agent in [your own loop](own_loop.md#recorded-data) imports recorded \
-steps |
+| way: recorded data | the agent learns from recorded data. In [your own loop](own_loop.md#recorded-data), it imports \
+recorded steps. {from_files}, and all agents with a callback, learn in a [`BatchRLGraphManager`](batch_rl.md) |
 | extra: callback, evaluation | a [callback](callbacks.md) that counts steps, episodes and updates; evaluations during \
 training |
 | extra: kill and resume | the run is killed and resumed |
@@ -64,9 +63,9 @@ training |
 short runs. Either Coach refuses the run, or the agent learns from exactly the data that the environment has logged.
 Other tests cover the agents {alone}.
 
-Each row lists values of one axis or of several axes. Coach refuses a run that has, for every axis of the row, one of
-the listed values. A value in quotation marks contains a comma. The message is an example, with the names of the first
-agent and the first values of the row.
+In the last two tables, each row lists values of one axis or of several axes. Coach refuses a run that has, for every
+axis of the row, one of the listed values. A value in quotation marks contains a comma. The message is an example, with
+the names of the first agent and the first values of the row.
 
 Each row was tested with the usual values of the agent on all other axes. The rows for every agent were tested with
 {tried}. These are the usual values:

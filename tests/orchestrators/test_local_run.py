@@ -293,7 +293,7 @@ def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
             "--memory_backend_params is missing, which contains the address of Redis",
         ),
         (["--distributed_coach_run_type", "boss"], "invalid choice: 'boss'"),
-        (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "--memory_backend_params: "),
+        (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "give a JSON object"),
         (["-dc", "-ew"], "-ew has no effect with -dc, because the trainer evaluates: leave out -ew"),
     ],
 )

@@ -93,7 +93,10 @@ def test_a_program_of_ones_own_is_trainer_and_worker(tmp_path):
             "distributed_coach_run_type must be 'trainer' or 'rollout-worker', not 'None'",
         ),
         ({"distributed_coach_run_type": RunType.TRAINER}, "--memory_backend_params: the JSON is missing"),
-        ({"distributed_coach_run_type": "trainer", "memory_backend_params": "{"}, "--memory_backend_params: "),
+        (
+            {"distributed_coach_run_type": "trainer", "memory_backend_params": "{"},
+            "give a JSON object such as",
+        ),
         (
             {"distributed_coach_run_type": "trainer", "memory_backend_params": '{"store_type": "kafka"}'},
             "no memory backend 'kafka'",

@@ -145,7 +145,7 @@ class EpochLearning(PhaseLearning):
 
 
 def log_minibatches(result: LearningResult, epochs: int, learning_rate: float) -> None:
-    """Print the lines of a phase's epochs, if a program reads the screen.
+    """Print the lines of a phase's epochs, if a program reads the output.
 
     :param result: the result of all minibatches
     """

@@ -43,7 +43,7 @@ class Recorder:
             self.print_episode(report)
 
     def print_episode(self, report: EpisodeReport) -> None:
-        """Print the line of an episode for the program that reads the screen."""
+        """Print an episode as a line of text for programs that read the output, such as log analysers."""
         agent = self._agent
         task = agent.ap.task_parameters
         log_episode(

@@ -47,8 +47,8 @@ class KerasNetwork(StructuredNetwork):
         self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
 
     def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
-        """The position of each variable in the order of the layers. The generator of a layer comes before its other
-        variables. The generator of an LSTM gets -1, because it is never used.
+        """The position of each variable in the order of the layers. The state of a layer's random generator comes
+        before its other variables. An LSTM never uses its random generator, which has the position -1.
         """
         made = [v for one in self._made for v in sorted(one.variables, key=_is_float)]
         unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
