@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("jax")
+
 PROGRAM = """
 import resource, threading
 from rl_coach.architectures.framework import load_framework
