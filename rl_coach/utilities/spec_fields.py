@@ -145,7 +145,7 @@ def choice(choices: Iterable[str]) -> Read:
     def read(value: Any, where: str) -> str:
         if isinstance(value, str) and plain(value) in known:
             return known[plain(value)]
-        suggestion = choose_from(str(value), known.values())
+        suggestion = choose_from(value if isinstance(value, str) else "", known.values())
         raise CoachError(f"the spec's '{where}' {shown(value)} is not supported{suggestion}")
 
     return read
