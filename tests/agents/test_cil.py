@@ -153,11 +153,12 @@ def test_states_without_a_command_and_discrete_actions_are_refused(tmp_path):
     agent = imitating(recorded(tmp_path))
     agent.algorithm.state_key_with_the_class_index = "high_level_comand"
     with pytest.raises(
-        CoachError, match=r"needs an observation 'high_level_comand'.*did you mean 'high_level_command'"
+        CoachError,
+        match=r"reads the command from an observation 'high_level_comand'.*did you mean 'high_level_command'",
     ):
         graph(agent, Crossroads, tmp_path)
     agent.memory.state_key_with_the_class_index = "high_level_comand"
-    with pytest.raises(CoachError, match="set state_key_with_the_class_index of algorithm and memory to one of them"):
+    with pytest.raises(CoachError, match="memory to the observation that contains the command"):
         graph(agent, Crossroads, tmp_path)
     agent.algorithm.state_key_with_the_class_index = "high_level_command"
     with pytest.raises(CoachError, match=r"set memory.state_key_with_the_class_index, or use another memory"):
