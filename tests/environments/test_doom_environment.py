@@ -183,6 +183,23 @@ def games() -> set[int]:
     return found
 
 
+def is_under(process: int, ancestor: int) -> bool:
+    """True if a process is a descendant of another. False if it has ended."""
+    while process > 1 and process != ancestor:
+        try:
+            status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        except OSError:
+            return False
+        process = int(status.partition("PPid:")[2].split()[0])
+    return process == ancestor
+
+
+def game_of(run: int) -> int:
+    """The process of the only game of a run; tests in other processes have other games."""
+    (number,) = (game for game in games() if is_under(game, run))
+    return number
+
+
 def wait_until(condition: Any, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
@@ -194,9 +211,8 @@ def wait_until(condition: Any, seconds: float = 60) -> None:
 @on_linux
 def test_the_game_has_a_session_of_its_own_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = games()
     environment = environment_of(settings())
-    (number,) = games() - before
+    number = game_of(os.getpid())
     assert os.getsid(number) == number != os.getsid(0)
     directory = os.readlink(f"/proc/{number}/cwd")
     environment.close()
@@ -216,12 +232,11 @@ time.sleep(600)
 @with_vizdoom
 @on_linux
 def test_the_game_ends_with_a_run_that_is_killed():
-    before = games()
     run = subprocess.Popen(
         [sys.executable, "-c", PLAYING], stdout=subprocess.PIPE, text=True, env=environment_variables()
     )
     assert run.stdout is not None and "ready" in run.stdout.readline()
-    (number,) = games() - before
+    number = game_of(run.pid)
     run.kill()
     run.wait()
     wait_until(lambda: number not in games())
