@@ -19,6 +19,7 @@ from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unk
 from rl_coach.agents.core.rollout import ArrayOperations, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import (
+    ADVANTAGE_RESCALERS,
     AdvantageAlgorithmParameters,
     PolicyAgent,
     PolicyOptimizationAgent,
@@ -126,7 +127,7 @@ Estimate = Callable[..., tuple[Any, Any]]
 class AdvantageAgent(PolicyAgent):
     """Acts with a policy, and learns from advantages that a critic estimates."""
 
-    rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
+    rescalers = ADVANTAGE_RESCALERS
     acts_in_parts = True
     is_on_policy = True
 

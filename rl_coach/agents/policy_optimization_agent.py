@@ -26,6 +26,9 @@ from rl_coach.utilities.requirements import FRACTION, flags, member
 from rl_coach.utilities.shared_running_stats import RunningMeans
 from rl_coach.utils import TrainingError, eps
 
+ADVANTAGE_RESCALERS = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
+"""The values of ``policy_gradient_rescaler`` that agents with a critic support."""
+
 
 class AdvantageAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of the estimates of advantages and returns.
@@ -38,9 +41,7 @@ class AdvantageAlgorithmParameters(AlgorithmParameters):
 
     constraints = {
         **flags("estimate_state_value_using_gae"),
-        "policy_gradient_rescaler": member(
-            PolicyGradientRescaler, PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE
-        ),
+        "policy_gradient_rescaler": member(PolicyGradientRescaler, *ADVANTAGE_RESCALERS),
         "gae_lambda": FRACTION,
     }
 
@@ -165,6 +166,7 @@ class PolicyOptimizationAgent(PolicyAgent):
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.return_means = RunningMeans()
+        # agents that were written for Coach 1.0.1 read these two
         self.mean_discounted_return = 0.0
         self.std_discounted_return = 1.0
 
