@@ -26,7 +26,7 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import SpacesDefinition, VectorObservationSpace
 from rl_coach.utilities.requirements import dictionary_of, list_of, member, number, whole
-from rl_coach.utils import did_you_mean
+from rl_coach.utils import choose_from
 
 MEASUREMENTS, GOAL = "measurements", "goal"
 
@@ -159,7 +159,7 @@ class DFPAgent(ValueOptimizationAgent):
             )
         for name, scale in algorithm.scale_measurements_targets.items():
             if name not in names:
-                suggestion = did_you_mean(name, names) or f"; measurements with names: {', '.join(names) or 'none'}"
+                suggestion = choose_from(name, names)
                 yield f"algorithm.scale_measurements_targets names '{name}', which is not a measurement{suggestion}"
             elif not scale > 0:
                 yield f"algorithm.scale_measurements_targets['{name}'] is {scale}; it must be a number above 0"

@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, choose_from
 
 
 class Places:
@@ -38,8 +38,7 @@ class Places:
         named = list(env_ids) if self.is_batch(env_ids) else [env_ids]
         for name in named:
             if name not in self._indices:
-                suggestion = did_you_mean(str(name), map(str, self._names)) or f"; the environments are {self._names}"
-                raise CoachError(f"there is no environment {name!r}{suggestion}")
+                raise CoachError(f"there is no environment {name!r}{choose_from(str(name), map(str, self._names))}")
         if len(set(named)) < len(named):
             raise CoachError(f"env_ids contains an environment twice: {named}")
         return [self._indices[name] for name in named]
