@@ -66,7 +66,7 @@ DEFAULT_FRAMEWORK = Frameworks[default_framework()]
 
 
 def running_framework() -> str:
-    """The name of the framework that this process has loaded; the default framework if there is no such framework."""
+    """The name of the framework that this process has loaded, or will load by default."""
     keras = sys.modules.get("keras")
     name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
     return name if name in Frameworks.__members__ else DEFAULT_FRAMEWORK.name

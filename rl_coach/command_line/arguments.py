@@ -570,7 +570,7 @@ class Parser(argparse.ArgumentParser):
         return values
 
     def _flags_like(self, given: str) -> list[str]:
-        """At most three flags that begin with ``given``; without such flags, the flags with a similar spelling."""
+        """At most three flags that begin with ``given``. If no flag begins with it, flags with a similar spelling."""
         # without the dashes, which would make all flags similar
         flags = {flag.lstrip("-"): flag for action in self._actions for flag in action.option_strings}
         name = given.lstrip("-")

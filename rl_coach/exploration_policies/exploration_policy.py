@@ -38,7 +38,7 @@ _ALLOWED = frozenset({
 
 def choice_override(policy: Any) -> str | None:
     """The name, as ``Class.method``, of a user's method that may make the policy choose differently from its
-    ``action_choice``; None if there is no such method.
+    ``action_choice``. None if the user's class has none of these methods.
     """
     return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
 
