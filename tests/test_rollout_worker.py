@@ -21,7 +21,9 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.data_stores.data_store import SyncFiles
 from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
 from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.reward.reward_return_scaling_filter import RewardReturnScalingFilter
 from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
@@ -32,7 +34,7 @@ from tests.frameworks import agents_of_zoo
 from tests.zoo import continuous, parameters
 from tests.zoo.agents import Pretrained, of_class
 from tests.zoo.environments import Bandit, Lottery, SmallEnvironmentParameters, Target
-from tests.zoo.graphs import schedule
+from tests.zoo.graphs import graph, schedule
 from tests.zoo.split import SplitRun, run_split
 
 HEATUP = 24
@@ -276,6 +278,50 @@ def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
     assert run.learner.total_steps_counter == sum(played.steps for played in run.trainer.received)
     assert min(run.learner.total_steps_counter, run.player[0].acknowledged) >= HEATUP + STEPS[kind]
     check_policies_agree(run)
+
+
+class MeanSoFar(ObservationFilter):
+    """A user's filter: the mean of all observations of an episode."""
+
+    def __init__(self) -> None:
+        self.seen: list[np.ndarray] = []
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
+        return np.mean([*self.seen, observation], axis=0)
+
+    def reset(self) -> None:
+        self.seen.clear()
+
+    def get_state(self) -> dict[str, Any]:
+        return {"seen": list(self.seen)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.seen = list(state["seen"])
+
+    def get_filtered_observation_space(self, input_observation_space: Any) -> Any:
+        return input_observation_space
+
+
+def test_a_new_policy_continues_the_episode_of_the_filters(tmp_path):
+    agents = []
+    for name in ("trainer", "worker"):
+        made = parameters.dqn()
+        made.input_filter = InputFilter()
+        made.input_filter.add_observation_filter("observation", "mean", MeanSoFar())
+        made.input_filter.add_observation_filter("observation", "stack", ObservationStackingFilter(2, stacking_axis=-1))
+        made.input_filter.add_reward_filter("scale", RewardReturnScalingFilter(0.9))
+        agents.append(graph(made, Lottery, tmp_path / name).get_agent())
+    trainer, worker = agents
+    mean, stack = worker.input_filter.observation_filters["observation"].values()
+    scale = worker.input_filter.reward_filters["scale"]
+    mean.seen = [np.ones(4)]
+    stack.set_state({"stack": [np.ones(4), np.full(4, 2.0)]})
+    scale.filter(3.0)
+    trainer.input_filter.reward_filters["scale"].filter(5.0)
+    worker.take_policy(unpack(pack(trainer.acting_policy())))
+    assert [frame.tolist() for frame in mean.seen] == [[1.0] * 4]
+    assert [frame.tolist() for frame in stack.stack] == [[1.0] * 4, [2.0] * 4]
+    assert (scale.get_state()["running"], scale.get_state()["largest"]) == (3.0, 5.0)
 
 
 def test_the_trainer_begins_the_training_and_no_worker_does(redis, tmp_path):

@@ -186,12 +186,15 @@ def _weights(state: Any, with_targets: bool) -> dict[str, list[np.ndarray]]:
 
 
 def take_policy(agent: Any, policy: dict[str, Any]) -> None:
-    """Set the policy of an agent that only acts, from the result of ``policy_of``."""
+    """Set the policy of an agent that only acts, from the result of ``policy_of``. Its episode continues."""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
             agent.networks[name].state.set_arrays(group, arrays)
     for name, state in policy["filters"].items():
+        # the state also contains the other process's episode, such as its stacked frames
+        episode = agent.filters[name].episode_state()
         agent.filters[name].set_state(state)
+        agent.filters[name].set_episode_state(episode)
     agent.exploration_policy.take_schedules(policy["exploration"])
     agent.clock.updates = policy["updates"]
 
