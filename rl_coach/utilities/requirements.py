@@ -265,8 +265,9 @@ def check(holder: Constrained, path: str = "") -> None:
 
 
 def check_arguments(settings: type[Constrained], path: str, **values: Any) -> None:
-    """Check the arguments of a constructor with the constraints of the settings of its class.
+    """Check a constructor's arguments. Each value must meet the constraint of the setting with the same name.
 
+    :param settings: the class with the constraints
     :param path: the name of the object in messages
     :raises CoachError: if a value is not allowed
     """
