@@ -186,8 +186,15 @@ class OneHotObservationSpace(VectorObservationSpace):
 
         :param numbers: [..., *raw_shape] integers within their ranges
         :return: [..., D] float32
+        :raises CoachError: if a number is outside its range
         """
         numbers = np.asarray(numbers)
+        if not self.can_encode(numbers):
+            last = self.starts + self.counts - 1
+            raise CoachError(
+                f"an observation has the numbers {numbers.tolist()!s:.60}, but its space has the numbers from "
+                f"{self.starts.tolist()} to {last.tolist()}"
+            )
         leading = numbers.shape[: numbers.ndim - len(self.raw_shape)]
         vectors = np.zeros((*leading, int(self.shape[0])), np.float32)
         places = numbers.reshape(*leading, -1) + self._offsets

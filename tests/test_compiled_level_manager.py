@@ -26,6 +26,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.pure import PureFilters
 from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
@@ -550,6 +551,14 @@ def test_filters_with_pure_forms_are_part_of_it(tmp_path):
     manager.close()
     rewards = {(row["Training Reward"], row["Shaped Training Reward"]) for row in rows(tmp_path)}
     assert {("0.0", "0.0"), ("1.0", "5.0")} >= rewards - {("", "")}
+
+
+def test_filters_of_an_observation_that_does_not_exist_change_nothing():
+    chain = normalizing()
+    pure, other = PureFilters(chain, np), {"place": np.ones((2, 3))}
+    statistics = pure.state()
+    assert pure.apply(statistics, other) == other
+    assert pure.update_and_apply(statistics, other) == (other, statistics)
 
 
 def stacking() -> InputFilter:

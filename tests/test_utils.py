@@ -1,3 +1,4 @@
+import os
 import signal
 import sys
 import threading
@@ -109,6 +110,24 @@ class TestImports:
     def test_a_file_is_imported_once(self, file):
         assert utils.import_file(str(file)) is utils.import_file(str(file))
         assert utils.short_dynamic_import(f"{file}:Agent") is utils.import_file(str(file)).Agent
+
+    def test_a_file_that_has_changed_since_its_import_gives_a_warning(self, file, caplog):
+        module = utils.import_file(str(file))
+        file.write_text("class Agent:\n    changed = True\n")
+        os.utime(file, ns=(1, 1))
+        assert utils.import_file(str(file)) is module and utils.import_file(str(file)) is module
+        (record,) = caplog.records
+        assert record.getMessage().startswith(f"'{file}' has changed, but this process continues with the version")
+
+    def test_files_whose_paths_differ_only_in_signs_are_different_modules(self, tmp_path):
+        first, second = tmp_path / "my_agent.py", tmp_path / "my-agent.py"
+        for path in (first, second):
+            path.write_text(f"name = {path.name!r}")
+        assert [utils.import_file(str(path)).name for path in (first, second, first)] == [
+            "my_agent.py",
+            "my-agent.py",
+            "my_agent.py",
+        ]
 
     def test_a_file_that_fails_is_tried_again(self, tmp_path):
         path = tmp_path / "broken_my_agent.py"

@@ -155,7 +155,13 @@ def observation_space_of(
         if count > _LARGEST_TABLE:
             return one_hot, one_hot.encode
         rows = one_hot.encode(np.arange(start, start + count))
-        return one_hot, lambda value: rows[value - start]
+
+        def look_up(value: Any) -> np.ndarray:
+            place = value - start
+            is_known = one_hot.can_encode(value) if isinstance(place, np.ndarray) else 0 <= place < count
+            return rows[place] if is_known else one_hot.encode(value)  # raises
+
+        return one_hot, look_up
     if isinstance(space, gym.spaces.MultiDiscrete):
         starts = np.broadcast_to(getattr(space, "start", 0), space.shape)
         one_hots = OneHotObservationSpace(space.nvec, starts, space.shape)

@@ -31,6 +31,12 @@ class Filter(KeepsEpisodeState):
         """
         return type(self).reset is not KeepsEpisodeState.reset
 
+    @property
+    def has_statistics(self) -> bool:
+        """True if the filter has statistics over several episodes. A filter that also stores data of the episode
+        overrides this."""
+        return bool(self.get_state()) and not self.remembers_episode
+
     def filter(self, *args: Any, **kwargs: Any) -> Any:
         """Filter a value. Each kind of filter defines its arguments and its result.
 

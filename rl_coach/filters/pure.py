@@ -91,8 +91,8 @@ class PureFilters:
     def _filtered(self, state: Any, observations: Arrays, updates: bool) -> tuple[Arrays, Any]:
         filtered, after = dict(observations), dict[str, dict[str, Arrays]]()
         for name, own in self._filters.items():
-            after[name] = {}
-            for key, one in own.items():
+            after[name] = state[name] if name not in filtered else {}  # no such observation: nothing changes
+            for key, one in own.items() if name in filtered else ():
                 known = state[name][key]
                 after[name][key] = one.update(known, filtered[name]) if updates else known
                 filtered[name] = one.apply(after[name][key], filtered[name])

@@ -68,11 +68,12 @@ def in_order(
     return pieces, cuts
 
 
-def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
+def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]], reads_episodes: bool = True) -> None:
     """Compute the statistics of filters from the whole data set, one filter after the other. The input of a filter is
     the output of the filters before it, which have their final statistics.
 
     :param read: a function that returns all data from the beginning
+    :param reads_episodes: False if the data is not divided into episodes; statistics of returns are then not computed
     """
     for name, members in filters.observation_filters.items():
         for place, member in enumerate(members.values()):
@@ -84,9 +85,14 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -
                     filters.reset()
                     member.filter_batch(_through(before, observations[name]), True)
     for place, reward_filter in enumerate(filters.reward_filters.values()):
-        if _has_statistics(reward_filter):
+        if _has_statistics(reward_filter) and (reads_episodes or not reward_filter.remembers_episode):
+            before_it = list(filters.reward_filters.values())[:place]
             for _, rewards in read():
-                reward_filter.filter(_rewards_through(list(filters.reward_filters.values())[:place], rewards), True)
+                filters.reset()
+                rewards = _rewards_through(before_it, rewards)
+                # one by one, for statistics of returns
+                for piece in rewards if reward_filter.remembers_episode else [rewards]:
+                    reward_filter.filter(piece, True)
 
 
 def has_statistics(filters: InputFilter) -> bool:
@@ -95,7 +101,7 @@ def has_statistics(filters: InputFilter) -> bool:
 
 
 def _has_statistics(member: Filter) -> bool:
-    return bool(member.get_state()) and not member.remembers_episode
+    return member.has_statistics
 
 
 def _through(members: Iterable[Any], column: Any) -> Any:

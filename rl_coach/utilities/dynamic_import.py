@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import logging
 import os
 import pathlib
 import re
@@ -74,11 +75,12 @@ def _replaced(replacements: Mapping[str, ModuleType | None]) -> Iterator[None]:
 
 
 _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
+_written_at: dict[str, int] = {}  # the time of the last change of each imported file, by the name of its module
 
 
 def import_file(path: str) -> ModuleType:
-    """Import a Python file by its path, once; a second call returns the same module. Like a script, the file may import
-    other files of its directory, at any time."""
+    """Import a Python file by its path, once; a second call returns the same module, with a warning if the file has
+    changed. Like a script, the file may import other files of its directory, at any time."""
     try:
         file = pathlib.Path(path).expanduser().resolve()
         is_file = file.is_file()
@@ -87,7 +89,14 @@ def import_file(path: str) -> ModuleType:
     if not is_file:
         raise CoachError(f"no file '{path}'")
     name = "_coach_file_" + _MODULE_OF_A_FILE.sub("_", str(file))
+    while name in sys.modules and sys.modules[name].__file__ != str(file):  # a/b.py and a_b.py
+        name += "_"
+    known, written_at = _written_at.get(name), file.stat().st_mtime_ns
+    _written_at[name] = written_at
     if name in sys.modules:
+        if known != written_at:
+            text = "'%s' has changed, but this process continues with the version that it has imported: start a new one"
+            logging.getLogger("rl_coach").warning(text, path)
         return sys.modules[name]
     specification = importlib.util.spec_from_file_location(name, file)
     if specification is None or specification.loader is None:

@@ -95,6 +95,22 @@ def test_a_number_of_many_needs_no_table_of_all():
     assert np.flatnonzero(convert(np.int64(7))).tolist() == [5]
 
 
+@pytest.mark.parametrize(
+    ("space", "outside"),
+    [
+        (spaces.Discrete(3, start=5), np.int64(4)),
+        (spaces.Discrete(3), 3),
+        (spaces.Discrete(3), np.array([0, -1])),
+        (spaces.Discrete(10_000_000), -1),
+        (spaces.MultiDiscrete([2, 3]), np.array([2, 0])),
+    ],
+)
+def test_a_number_outside_its_space_is_an_error_and_never_another_number(space, outside):
+    _, convert = observation_space_of(space, None, "level")
+    with pytest.raises(CoachError, match=r"an observation has the numbers .* but its space has the numbers from"):
+        convert(outside)
+
+
 @pytest.mark.parametrize("space", [spaces.Graph(V3, None), spaces.Text(5)])
 def test_other_spaces_are_errors_that_name_level_and_observation(space):
     with pytest.raises(CoachError, match=r"'level'.*'camera'.*not supported"):

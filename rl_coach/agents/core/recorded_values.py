@@ -91,5 +91,5 @@ def learn_statistics_of(memory: Memory, filters: InputFilter) -> bool:
     for member in filters.members:
         if isinstance(member, ObservationNormalizationFilter):
             member.normalize_as_data_set()
-    learn_statistics(filters, read)
+    learn_statistics(filters, read, reads_episodes=False)
     return True

@@ -72,6 +72,10 @@ class RewardReturnScalingFilter(RewardFilter):
         return reward / self.scale
 
     @property
+    def has_statistics(self) -> bool:
+        return True
+
+    @property
     def scale(self) -> float:
         """The divisor of rewards; 1 before the first reward."""
         returns = self._returns

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.filters.reward import RewardReturnScalingFilter
+from rl_coach.core_types import Transition
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.recorded_episodes import filter_recorded
+from rl_coach.filters.reward import RewardRescaleFilter, RewardReturnScalingFilter
 from rl_coach.utils import CoachError
 
 DISCOUNT = 0.9
@@ -47,6 +50,19 @@ def test_what_does_not_count_is_divided_all_the_same():
     np.testing.assert_allclose(scaling.filter(np.array([1.0, 2.0])), np.array([1.0, 2.0]) / scale)
     assert scaling.filter(7.0, update_internal_state=False) == 7.0 / scale
     assert scaling.scale == scale
+
+
+def test_all_recorded_rewards_are_divided_by_the_same_number():
+    rng = np.random.default_rng(0)
+    episodes = [rng.normal(-2, 3, length) for length in (5, 1, 12)]
+    filters = InputFilter()
+    filters.add_reward_filter("double", RewardRescaleFilter(2.0))
+    filters.add_reward_filter("scale", RewardReturnScalingFilter(DISCOUNT, 1000.0))
+    state = {"observation": np.zeros(1)}
+    recorded = [[Transition(state, 0, reward, state) for reward in rewards] for rewards in episodes]
+    deviation = np.std(returns_of([2 * rewards for rewards in episodes]))
+    for rewards, found in zip(episodes, filter_recorded(recorded, filters)):
+        np.testing.assert_allclose([step.reward for step in found], 2 * rewards / deviation)
 
 
 def test_it_goes_on_from_its_state_in_the_middle_of_an_episode():
