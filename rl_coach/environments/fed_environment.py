@@ -199,6 +199,11 @@ class FedEnvironment(GymEnvironment):
         return type(self.env.observation_space).__name__ == "Tuple"
 
     @property
+    def raw_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation of the user's environment, by name; ``()`` for a single number."""
+        return self._read_state.raw_shapes
+
+    @property
     def masks_are_in_infos(self) -> bool:
         """True if each info has an ``action_mask``."""
         return self._read_state.adds_mask

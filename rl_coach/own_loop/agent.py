@@ -542,7 +542,8 @@ class Agent:
             raise CoachError(f"predict needs the '{ACTION_MASK}' of each state: give the infos of the states")
         shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
         parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
-        is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
+        shapes |= self._environments[0].raw_shapes  # the policy has a table of features as a vector
+        is_batch = all(np.ndim(part) > len(shapes[name]) for name, part in parts.items() if part is not None)
         return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
 
     def _masks_of(self, infos: Any) -> Any:
