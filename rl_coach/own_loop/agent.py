@@ -211,14 +211,16 @@ class Agent:
         """
         if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
             return indices
-        environments = self._environments
-        waiting = {i for i in indices if environments[i].has_ended and environments[i].shows(given[i], about[i])}
+        environments, resets_itself = self._environments, self._autoreset_mode == "next_step"
+        waiting = {i for i in indices if environments[i].shows_end(given[i], about[i], resets_itself)}
         if waiting and self._autoreset_mode is None:
             raise CoachError(
                 f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
                 f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
                 f"'same_step', as its metadata says; otherwise call its reset, and set autoreset_mode to 'disabled'"
             )
+        for index in waiting:
+            environments[index].fed.end = "passed"
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]
 

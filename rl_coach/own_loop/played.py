@@ -185,7 +185,11 @@ class Loop:
             for one, environment in zip(before, environments)
         ]
         states = [one.state for one in self.episodes]
-        chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic, **self._infos())
+        mode, self._agent.autoreset_mode = self._agent.autoreset_mode, "disabled"  # this loop resets the environments
+        try:
+            chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic, **self._infos())
+        finally:
+            self._agent.autoreset_mode = mode
         answers = []
         for episode, environment, action in zip(self.episodes, environments, [chosen] if is_single else chosen):
             state, reward, terminated, truncated = environment.step(action, repetitions)
