@@ -647,10 +647,17 @@ class Agent:
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
         definition = self._definition_to_save()
-        definition["loop"] = {"autoreset_mode": self._autoreset_mode, "waiting": sorted(self._waiting)}
+        definition["loop"] = self._loop_state()
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    def _loop_state(self) -> dict[str, Any]:
+        """The state of the user's loop, for ``save``."""
+        return {"autoreset_mode": self._autoreset_mode, "waiting": sorted(self._waiting)}
+
+    def _set_loop_state(self, state: Mapping[str, Any]) -> None:
+        self._waiting = set(state["waiting"])
 
     def _definition_to_save(self) -> dict[str, Any]:
         return saved.plain_definition(self._definition, self.graph_manager)
@@ -672,7 +679,7 @@ class Agent:
             agent = make_agent(**{"agent_class": cls, **saved.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         agent.autoreset_mode = definition["loop"]["autoreset_mode"]
-        agent._waiting = set(definition["loop"]["waiting"])
+        agent._set_loop_state(definition["loop"])
         return agent
 
     def export_model(self, path: str | pathlib.Path) -> pathlib.Path:
@@ -755,7 +762,7 @@ def make_agent(
         "observation_space": observation_space,
         "action_space": action_space,
         "num_envs": num_envs,
-        "env_ids": env_ids,
+        "env_ids": None if env_ids is None else ids,
         "action_mask": action_mask,
         "heatup_steps": heatup_steps,
         "updates_itself": updates_itself,

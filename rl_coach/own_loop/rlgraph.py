@@ -22,6 +22,7 @@ from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHead
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.command_line.setting_data import NOT_PLAIN, setting_as_data, setting_from_data
 from rl_coach.core_types import ActionInfo, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
@@ -721,9 +722,7 @@ class RLgraphAgent(SpecAgent):
     def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
         """Act in the state, because a recurrent network must see each state exactly once."""
         name = None if len(self.env_names) == 1 else self.env_names[index]
-        action = self.act(_raw(state), name, not explores)
-        self._drawn[index] = [(action, ActionInfo(action))]
-        return action
+        return self.act(_raw(state), name, not explores)
 
     def _filtered(self, index: int, state: Any) -> Any:
         """A state after the agent's filters. If it is the current state of the episode, the filters use the episode's
@@ -835,8 +834,9 @@ class RLgraphAgent(SpecAgent):
         ends, reward = truth(terminal, "'terminals'"), one_number(reward, f"the reward of environment {name!r}")
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
-            drawn = self._drawn.pop(index, [])
-            if not drawn or not are_equal(drawn[0][0], action):
+            environment = self._environments[index]
+            chosen = environment.fed.action
+            if chosen is None or not are_equal(self.spec.actions.to_user(environment.expect_answer(chosen)), action):
                 raise CoachError(
                     f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
@@ -910,6 +910,16 @@ class RLgraphAgent(SpecAgent):
         if build_options:
             raise CoachError("build_options are not supported, because Coach has no graph of RLgraph: leave them out")
 
+    def _loop_state(self) -> dict[str, Any]:
+        written = {index: setting_as_data(name) for name, index in self._names.items() if name not in self.env_names}
+        return {**super()._loop_state(), "names": {i: name for i, name in written.items() if name is not NOT_PLAIN}}
+
+    def _set_loop_state(self, state: Mapping[str, Any]) -> None:
+        super()._set_loop_state(state)
+        names = {setting_from_data(name): int(index) for index, name in state.get("names", {}).items()}
+        self._names = {**{name: index for index, name in enumerate(self.env_names)}, **names}
+        self._drawn.clear()
+
     terminate = OwnLoopAgent.close
     get_policy_weights = OwnLoopAgent.get_weights
     set_policy_weights = OwnLoopAgent.set_weights
@@ -938,7 +948,6 @@ class RLgraphAgent(SpecAgent):
                      if one.name[len(_MODEL) + 1 :].isdigit()}  # fmt: skip
             path = found[max(found)] if found else _MODEL
         self._restore(path)
-        self._drawn.clear()
 
     def export_graph(self, filename: Any = None) -> pathlib.Path:
         """The same as ``export_model``. :param filename: a directory that is empty or does not exist"""

@@ -284,6 +284,8 @@ class SpecAgent(Agent):
             document = {"type": self.kind, **document}
         algorithm = family.algorithm(document)
         arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
+        if arguments.get("env_ids") is not None:
+            arguments["env_ids"] = list(arguments["env_ids"])  # ``save`` writes a list, but no range or generator
         fields = Fields(document)
         states, actions = fields.get(*family.states), fields.get(*family.actions)
         for name, value in ((family.states[0], states), (family.actions[0], actions)):
@@ -381,8 +383,9 @@ class SpecAgent(Agent):
 
     def _restore(self, path: str | pathlib.Path) -> None:
         """Continue from files that ``save`` wrote."""
-        saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         self.graph_manager.restore_checkpoint(str(path), continue_run=True)
+        self._set_loop_state(definition["loop"])
         self._policy = None
 
 
