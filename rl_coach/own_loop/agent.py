@@ -600,7 +600,9 @@ class Agent:
         """
         self._policy = None
         for index in self._indices(env_ids):
-            if not self._episode_is_over(index):
+            if self._episode_is_over(index):
+                self._environments[index].fed.end = "passed"
+            else:
                 self._leave(index)
 
     def _leave(self, index: int) -> None:

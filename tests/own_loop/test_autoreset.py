@@ -128,6 +128,12 @@ def test_an_environment_that_resets_itself_may_begin_in_its_last_state():
         agent.act(states)
         agent.observe([1.0, 1.0], [step % 2 == 0] * 2, [False, False], states)
     assert agent.total_steps == 8
+    agent.act(states)
+    agent.observe([1.0, 1.0], [True, True])  # without the last states
+    agent.reset()
+    agent.act(states)
+    agent.observe([1.0, 1.0], [False, False], [False, False], states)
+    assert agent.total_steps == 12
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
