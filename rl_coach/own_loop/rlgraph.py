@@ -616,6 +616,7 @@ class RLgraphAgent(SpecAgent):
     auto_build = graph_built = True
     attributes = _ATTRIBUTES
     without_meaning = _OF_GRAPHS
+    not_called_in_loops = ("get_action", "observe", "update")
 
     def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:
         super()._begin(graph, env_ids, updates_itself, definition)

@@ -198,6 +198,7 @@ class SpecAgent(Agent):
     :cvar kind: the ``type`` of its specifications; None for any
     :cvar attributes: functions that compute attributes of the system, by name
     :cvar without_meaning: by name, the replacement for attributes of the system that Coach does not support
+    :cvar not_called_in_loops: methods of the system that Coach's loops, such as ``Runner``, do not call
     :ivar env_names: the names of the agent's environments
     """
 
@@ -205,6 +206,7 @@ class SpecAgent(Agent):
     kind: ClassVar[str | None] = None
     attributes: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     without_meaning: ClassVar[Mapping[str, str]] = {}
+    not_called_in_loops: ClassVar[tuple[str, ...]] = ("observe",)
 
     def __getattr__(self, name: str) -> Any:
         if name in self.attributes:

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from rl_coach import Agent
-from rl_coach.own_loop import Runner, make_agent
+from rl_coach.own_loop import Runner, make_agent, rlgraph, tensorforce
 from rl_coach.own_loop.rlgraph import Environment, FloatBox, OpenAIGymEnv, SingleThreadedWorker
 from rl_coach.own_loop.tensorforce import OpenAIGym
 from rl_coach.policy import Policy
@@ -285,6 +285,28 @@ def test_names_of_environments_in_any_form_are_saved(tmp_path):
     spaces = {"observation_space": Box(-1, 1, (2,)), "action_space": Discrete(2)}
     make_agent("DQN", num_envs=2, env_ids=iter("ab"), framework=FRAMEWORK.name, **spaces).save(tmp_path / "plain")
     assert Agent.load(tmp_path / "plain").act(np.zeros(2, np.float32), "b") in (0, 1)
+
+
+class Counted(Agent):
+    observed = 0
+
+    def observe(self, reward, *others, **named):
+        self.observed += 1
+        super().observe(reward, *others, **named)
+
+
+def test_a_runner_calls_overridden_methods_or_says_that_it_does_not(caplog):
+    agent = make_agent("DQN", "CartPole-v1", agent_class=Counted, framework=FRAMEWORK.name, seed=1)
+    runner = Runner(agent, gymnasium.make("CartPole-v1"))
+    runner.run(num_episodes=1)
+    assert agent.observed == runner.timestep > 0 and not caplog.records
+    environment = OpenAIGymEnv("CartPole-v1")
+    for base, name in ((tensorforce.DQNAgent, "observe"), (rlgraph.DQNAgent, "get_action")):
+        kind = type("Mine", (base,), {name: None})
+        agent = kind(environment.state_space, environment.action_space, **SETTINGS)
+        caplog.clear()
+        Runner(agent, environment)
+        assert f"do not call Mine.{name}: call it in your own loop" in caplog.text
 
 
 def test_a_full_buffer_is_truncated_and_never_terminated():
