@@ -287,6 +287,40 @@ def test_names_of_environments_in_any_form_are_saved(tmp_path):
     assert Agent.load(tmp_path / "plain").act(np.zeros(2, np.float32), "b") in (0, 1)
 
 
+def probabilities(how, steps=6, **changes):
+    """The actions of IMPALA in two environments, and the logarithms of their probabilities that it has stored.
+
+    :param how: ``together`` asks for the actions of both at once, ``alone`` for one action, and ``later`` observes all
+        steps of an environment in one call
+    """
+    spec = {"type": "impala", "network_spec": [{"type": "dense", "units": 8}], "worker_sample_size": 100}
+    agent = Agent.from_spec(spec, state_space=FloatBox(shape=1), action_space=3, num_envs=2, **SETTINGS, **changes)
+    rng, actions, rows = np.random.default_rng(0), [], {"one": [], "other": []}
+    states = rng.normal(size=(2, 1)).astype(np.float32)
+    for _ in range(steps):
+        chosen = [agent.get_action(one) for one in states] if how == "alone" else agent.get_action(states)
+        actions.extend(map(int, chosen))
+        after = rng.normal(size=(2, 1)).astype(np.float32)
+        for row, name in enumerate(rows):
+            rows[name].append((states[row], chosen[row], 1.0, after[row]))
+            if how != "later":
+                agent.observe(states[row], chosen[row], [], 1.0, after[row], False, env_id=name)
+        states = after
+    for name in rows if how == "later" else ():
+        before, chosen, rewards, after = map(np.array, zip(*rows[name]))
+        agent.observe(before, chosen, [], rewards, after, np.zeros(steps, bool), env_id=name)
+    return actions, [[float(step.info["behaviour_log_prob"]) for step in agent._transitions(index)] for index in (0, 1)]
+
+
+@pytest.mark.parametrize("steps", [[], [{"type": "sequence", "sequence_length": 3}]], ids=["plain", "frames"])
+def test_single_states_belong_to_the_environment_that_is_in_them(steps):
+    together = probabilities("together", preprocessing_spec=steps)
+    assert probabilities("alone", preprocessing_spec=steps) == together
+    if not steps:
+        assert probabilities("later") == together
+    assert all(one < 0 for row in together[1] for one in row)
+
+
 class Counted(Agent):
     observed = 0
 
