@@ -107,12 +107,15 @@ class Fed:
     :param answer: the answer to the chosen action
     :param action: the chosen action that has no answer yet
     :param deferred: reward and info of an answer; its observation arrives with the next request for an action
+    :param end: the end of the last episode: ``"hidden"`` if its answer had no observation; ``"passed"`` if the
+        environment has ignored the action after the end; otherwise empty
     """
 
     first: tuple[Any, dict[str, Any]] | None = None
     answer: Step | None = None
     action: ActionType | None = None
     deferred: tuple[Any, dict[str, Any]] | None = None
+    end: str = ""
 
 
 @dataclass
@@ -199,6 +202,11 @@ class FedEnvironment(GymEnvironment):
         return type(self.env.observation_space).__name__ == "Tuple"
 
     @property
+    def raw_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation of the user's environment, by name; ``()`` for a single number."""
+        return self._read_state.raw_shapes
+
+    @property
     def masks_are_in_infos(self) -> bool:
         """True if each info has an ``action_mask``."""
         return self._read_state.adds_mask
@@ -271,10 +279,14 @@ class FedEnvironment(GymEnvironment):
         self.require_fitting(observation)
         return self._read_state(observation, dict(info))
 
-    @property
-    def has_ended(self) -> bool:
-        """True between the end of an episode of the user's loop and the beginning of the next episode."""
-        return self.is_fed and self.done and self.fed.first is None
+    def shows_end(self, observation: Any, info: Mapping[str, Any], resets_itself: bool) -> bool:
+        """True if this is the last observation of an episode of the user's loop, not the first one of the next episode.
+
+        :param resets_itself: the answer if the loop did not give the last observation, so that it cannot be compared
+        """
+        if not (self.is_fed and self.done and self.fed.first is None) or self.fed.end == "passed":
+            return False
+        return resets_itself if self.fed.end == "hidden" else self.shows(observation, info)
 
     def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
         """True if the current state has this observation, and the mask in ``info`` if there is one."""
@@ -311,7 +323,7 @@ class FedEnvironment(GymEnvironment):
         if fed is None or fed[0] is not None:
             super()._take_action(action)
             return
-        self.fed.answer = None
+        self.fed = Fed(end="hidden")
         _, self.reward, terminated, truncated, self.info = fed
         self.done, self.truncated = terminated or truncated, truncated and not terminated
 
@@ -344,6 +356,7 @@ class FedEnvironment(GymEnvironment):
             "action": self.fed.action,
             "deferred_reward": None if self.fed.deferred is None else self.fed.deferred[0],
             "deferred_mask": None if self.fed.deferred is None else self.fed.deferred[1].get(ACTION_MASK),
+            "end": self.fed.end,
             "action_space": self._action_space.rng.bit_generator.state,
         }
 
@@ -354,7 +367,8 @@ class FedEnvironment(GymEnvironment):
         self.total_reward_in_current_episode = state["total_reward"]
         deferred, mask = state["deferred_reward"], state.get("deferred_mask")
         info = {} if mask is None else {ACTION_MASK: mask}
-        self.fed = Fed(action=state["action"], deferred=None if deferred is None else (deferred, info))
+        deferred = None if deferred is None else (deferred, info)
+        self.fed = Fed(action=state["action"], deferred=deferred, end=state.get("end", ""))
         self._update_state()
         self._respond()
         return True

@@ -319,6 +319,11 @@ class StateReader:
                 f"make_agent with action_mask=True"
             )
 
+    @property
+    def raw_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation of the environment, by name; ``()`` for a single number."""
+        return {name: tuple(space.shape or ()) for (name, _, _), space in zip(self._parts, self._spaces)}
+
     def unfit(self, observation: Any) -> Finding | None:
         """The fault of the first missing or unreadable part of an observation; None for a correct observation."""
         if self._is_tuple and not isinstance(observation, tuple):

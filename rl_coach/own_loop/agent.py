@@ -211,14 +211,16 @@ class Agent:
         """
         if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
             return indices
-        environments = self._environments
-        waiting = {i for i in indices if environments[i].has_ended and environments[i].shows(given[i], about[i])}
+        environments, resets_itself = self._environments, self._autoreset_mode == "next_step"
+        waiting = {i for i in indices if environments[i].shows_end(given[i], about[i], resets_itself)}
         if waiting and self._autoreset_mode is None:
             raise CoachError(
                 f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
                 f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
                 f"'same_step', as its metadata says; otherwise call its reset, and set autoreset_mode to 'disabled'"
             )
+        for index in waiting:
+            environments[index].fed.end = "passed"
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]
 
@@ -542,7 +544,8 @@ class Agent:
             raise CoachError(f"predict needs the '{ACTION_MASK}' of each state: give the infos of the states")
         shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
         parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
-        is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
+        shapes |= self._environments[0].raw_shapes  # the policy has a table of features as a vector
+        is_batch = all(np.ndim(part) > len(shapes[name]) for name, part in parts.items() if part is not None)
         return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
 
     def _masks_of(self, infos: Any) -> Any:
@@ -597,7 +600,9 @@ class Agent:
         """
         self._policy = None
         for index in self._indices(env_ids):
-            if not self._episode_is_over(index):
+            if self._episode_is_over(index):
+                self._environments[index].fed.end = "passed"
+            else:
                 self._leave(index)
 
     def _leave(self, index: int) -> None:
@@ -644,10 +649,17 @@ class Agent:
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
         definition = self._definition_to_save()
-        definition["loop"] = {"autoreset_mode": self._autoreset_mode, "waiting": sorted(self._waiting)}
+        definition["loop"] = self._loop_state()
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    def _loop_state(self) -> dict[str, Any]:
+        """The state of the user's loop, for ``save``."""
+        return {"autoreset_mode": self._autoreset_mode, "waiting": sorted(self._waiting)}
+
+    def _set_loop_state(self, state: Mapping[str, Any]) -> None:
+        self._waiting = set(state["waiting"])
 
     def _definition_to_save(self) -> dict[str, Any]:
         return saved.plain_definition(self._definition, self.graph_manager)
@@ -669,7 +681,7 @@ class Agent:
             agent = make_agent(**{"agent_class": cls, **saved.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         agent.autoreset_mode = definition["loop"]["autoreset_mode"]
-        agent._waiting = set(definition["loop"]["waiting"])
+        agent._set_loop_state(definition["loop"])
         return agent
 
     def export_model(self, path: str | pathlib.Path) -> pathlib.Path:
@@ -752,7 +764,7 @@ def make_agent(
         "observation_space": observation_space,
         "action_space": action_space,
         "num_envs": num_envs,
-        "env_ids": env_ids,
+        "env_ids": None if env_ids is None else ids,
         "action_mask": action_mask,
         "heatup_steps": heatup_steps,
         "updates_itself": updates_itself,

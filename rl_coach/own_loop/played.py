@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ import numpy as np
 
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.own_loop.agent import Agent
+from rl_coach.own_loop.spec_agent import SpecAgent
 from rl_coach.space_values import one_number, truth
+from rl_coach.utilities.overrides import users_classes
 from rl_coach.utilities.spec_fields import shown
 from rl_coach.utils import CoachError
 
@@ -159,6 +162,14 @@ class Loop:
         self._environments = [PlayedEnvironment(one, seed + number) for number, one in enumerate(environments)]
         self._has_warned = False
         self.episodes: list[Episode] = []
+        # the observe of other systems has no argument for a truncated episode
+        self._observe = functools.partial(Agent.observe, agent) if isinstance(agent, SpecAgent) else agent.observe
+        for name in agent.not_called_in_loops if isinstance(agent, SpecAgent) else ():
+            if any(name in vars(one) for one in users_classes(type(agent))):
+                kind = type(agent).__name__
+                logger.warning(
+                    "Runner and SingleThreadedWorker do not call %s.%s: call it in your own loop", kind, name
+                )
 
     @property
     def frames(self) -> int:
@@ -185,14 +196,18 @@ class Loop:
             for one, environment in zip(before, environments)
         ]
         states = [one.state for one in self.episodes]
-        chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic, **self._infos())
+        mode, self._agent.autoreset_mode = self._agent.autoreset_mode, "disabled"  # this loop resets the environments
+        try:
+            chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic, **self._infos())
+        finally:
+            self._agent.autoreset_mode = mode
         answers = []
         for episode, environment, action in zip(self.episodes, environments, [chosen] if is_single else chosen):
             state, reward, terminated, truncated = environment.step(action, repetitions)
             truncated = truncated or (longest is not None and episode.timesteps + 1 >= longest)
             episode.take(state, reward, terminated or truncated)
             answers.append((reward, terminated, truncated and not terminated, state))
-        Agent.observe(self._agent, *(answers[0] if is_single else map(list, zip(*answers))), **self._infos())
+        self._observe(*(answers[0] if is_single else map(list, zip(*answers))), **self._infos())
         return self.episodes
 
     def _infos(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHead
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.command_line.setting_data import NOT_PLAIN, setting_as_data, setting_from_data
 from rl_coach.core_types import ActionInfo, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
@@ -615,10 +616,11 @@ class RLgraphAgent(SpecAgent):
     auto_build = graph_built = True
     attributes = _ATTRIBUTES
     without_meaning = _OF_GRAPHS
+    not_called_in_loops = ("get_action", "observe", "update")
 
     def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:
         super()._begin(graph, env_ids, updates_itself, definition)
-        self._drawn: dict[int, list[tuple[Any, ActionInfo]]] = {}
+        self._drawn: dict[int, list[tuple[Any, ActionInfo]]] = {}  # by the hash of the state
         self._names: dict[Any, int] = {name: index for index, name in enumerate(self.env_names)}
         networks = graph.agent_params.network_wrappers.values()
         self._remembers = any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
@@ -662,7 +664,8 @@ class RLgraphAgent(SpecAgent):
         def best(row: int) -> Any:
             return all_rows()[row] if is_together else self.predict(_raw(given[row]))
 
-        chosen = [self._query(row, one, use_exploration, apply_preprocessing, best) for row, one in enumerate(given)]
+        settings = (use_exploration, apply_preprocessing, best, rows is None)
+        chosen = [self._query(row, one, *settings) for row, one in enumerate(given)]
         actions = chosen[0] if rows is None else chosen if SINGLE not in self.spec.actions.parts else np.asarray(chosen)
         extras = {
             "preprocessed_states": lambda: self.preprocess_states(states) if apply_preprocessing else states,
@@ -692,17 +695,20 @@ class RLgraphAgent(SpecAgent):
         are_tuples = self._observes_tuples
         return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
-    def _query(self, row: int, state: Any, explores: bool, preprocesses: bool, best: Callable[[int], Any]) -> Any:
+    def _query(
+        self, row: int, state: Any, explores: bool, preprocesses: bool, best: Callable[[int], Any], is_single: bool
+    ) -> Any:
         """The action for a state. Nothing is stored or counted, except if the network is recurrent.
 
         :param best: returns the policy's best action for a row, if its state is not in the episode of the environment
         """
-        index = row % len(self.env_names)
-        if not preprocesses and self.preprocessing_required and _raw(state) is state:
+        raw = _raw(state)
+        count = len(self.env_names)
+        index = self._place_of(raw) if is_single and count > 1 else row % count
+        if not preprocesses and self.preprocessing_required and raw is state:
             raise CoachError("apply_preprocessing=False needs the states that preprocess_states returned")
         if self._remembers:
-            return self._act_with_memory(index, state, explores)
-        raw = _raw(state)
+            return self._act_with_memory(index, raw, explores)
         core, environment = self._core, self._environments[index]
         if not explores and not (self._filters_remember and self._enters(index, raw)):
             return best(row)
@@ -715,15 +721,37 @@ class RLgraphAgent(SpecAgent):
         within = environment.action_space.clip_action_to_space(core.output_filter.filter(info).action)
         action = self.spec.actions.to_user(environment.simulator_action(within))
         if explores:
-            self._drawn[index] = [*self._drawn.get(index, [])[-63:], (action, info)]
+            place = self._hash_of(raw)
+            self._drawn[place] = [*self._drawn.pop(place, [])[-63:], (action, info)]
+            if len(self._drawn) > _MOST_DRAWN:
+                del self._drawn[next(iter(self._drawn))]
         return action
+
+    def _place_of(self, state: Any) -> int:
+        """The environment of a single state: the one in this state, or one between two episodes, or the first one."""
+        places = range(len(self.env_names))
+        found = (index for index in places if self._enters(index, state))
+        return next(found, next(filter(self._episode_is_over, places), 0))
+
+    def _hash_of(self, state: Any) -> int:
+        has_parts = isinstance(state, (Mapping, tuple))
+        parts = self._environments[0].read(state, {}).values() if has_parts else [state]
+        # float32, because a loop may give other types to ``observe`` than to ``get_action``
+        return hash(tuple([np.asarray(part, np.float32).tobytes() for part in parts]))
+
+    def _take_drawn(self, state: Any, action: Any) -> ActionInfo | None:
+        """The newest draw of an action in a state, which is forgotten; None if the agent did not draw the action."""
+        place = self._hash_of(state)
+        draws = self._drawn.pop(place, [])
+        found = next((one for one in reversed(draws) if are_equal(one[0], action)), None)
+        if left := [one for one in draws if one is not found]:
+            self._drawn[place] = left
+        return None if found is None else found[1]
 
     def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
         """Act in the state, because a recurrent network must see each state exactly once."""
         name = None if len(self.env_names) == 1 else self.env_names[index]
-        action = self.act(_raw(state), name, not explores)
-        self._drawn[index] = [(action, ActionInfo(action))]
-        return action
+        return self.act(state, name, not explores)
 
     def _filtered(self, index: int, state: Any) -> Any:
         """A state after the agent's filters. If it is the current state of the episode, the filters use the episode's
@@ -835,8 +863,9 @@ class RLgraphAgent(SpecAgent):
         ends, reward = truth(terminal, "'terminals'"), one_number(reward, f"the reward of environment {name!r}")
         where = None if len(self.env_names) == 1 else name
         if self._remembers:
-            drawn = self._drawn.pop(index, [])
-            if not drawn or not are_equal(drawn[0][0], action):
+            environment = self._environments[index]
+            chosen = environment.fed.action
+            if chosen is None or not are_equal(self.spec.actions.to_user(environment.expect_answer(chosen)), action):
                 raise CoachError(
                     f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
@@ -872,7 +901,7 @@ class RLgraphAgent(SpecAgent):
         else:
             level.look_in([index])
             core.parallel.enter(index)
-        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if are_equal(known, action)), None)
+        drawn = self._take_drawn(state, action)
         acted = core.act(chosen.action)
         if drawn is not None:  # with the probabilities from the time of the draw
             core.episode.last_action_info = drawn
@@ -880,10 +909,7 @@ class RLgraphAgent(SpecAgent):
 
     def reset_env_buffers(self, env_id: Any = None) -> None:
         """Leave the episode of an environment. :param env_id: the environment's name; None for all"""
-        indices = range(len(self.env_names)) if env_id is None else [self._index(env_id)]
-        for index in indices:
-            self._drawn.pop(index, None)
-        self.reset(None if env_id is None else self.env_names[indices[0]])
+        self.reset(None if env_id is None else self.env_names[self._index(env_id)])
 
     def call_api_method(self, op: str, inputs: Any = None, return_ops: Any = None) -> Any:
         """Call a method of the agent by its name.
@@ -909,6 +935,16 @@ class RLgraphAgent(SpecAgent):
         """Do nothing: Coach builds an agent when it is created. :param build_options: not supported"""
         if build_options:
             raise CoachError("build_options are not supported, because Coach has no graph of RLgraph: leave them out")
+
+    def _loop_state(self) -> dict[str, Any]:
+        written = {index: setting_as_data(name) for name, index in self._names.items() if name not in self.env_names}
+        return {**super()._loop_state(), "names": {i: name for i, name in written.items() if name is not NOT_PLAIN}}
+
+    def _set_loop_state(self, state: Mapping[str, Any]) -> None:
+        super()._set_loop_state(state)
+        names = {setting_from_data(name): int(index) for index, name in state.get("names", {}).items()}
+        self._names = {**{name: index for index, name in enumerate(self.env_names)}, **names}
+        self._drawn.clear()
 
     terminate = OwnLoopAgent.close
     get_policy_weights = OwnLoopAgent.get_weights
@@ -938,7 +974,6 @@ class RLgraphAgent(SpecAgent):
                      if one.name[len(_MODEL) + 1 :].isdigit()}  # fmt: skip
             path = found[max(found)] if found else _MODEL
         self._restore(path)
-        self._drawn.clear()
 
     def export_graph(self, filename: Any = None) -> pathlib.Path:
         """The same as ``export_model``. :param filename: a directory that is empty or does not exist"""
@@ -948,6 +983,7 @@ class RLgraphAgent(SpecAgent):
 
 
 _MODEL = "rlgraph-model"
+_MOST_DRAWN = 4096  # states with actions that were drawn and not observed yet
 
 
 class Preprocessed(np.ndarray):

@@ -20,7 +20,7 @@ from rl_coach.environments.gym_spaces import action_space_of, observation_space_
 from rl_coach.filters.filter import InputFilter
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.own_loop.agent import Agent
-from rl_coach.own_loop.rlgraph_spaces import Dict, FloatBox, Space
+from rl_coach.own_loop.rlgraph_spaces import Dict, FloatBox, Space, Tuple
 from rl_coach.own_loop.spec_parts import Definition, LayerDefaults, put_stack, set_replay, stack_of
 from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice
 from rl_coach.space_values import truth
@@ -132,17 +132,28 @@ class Memory(Component):
         names = ("states", "actions", "rewards", "next_states", "terminals")
         if lost := [name for name in names if name not in records]:
             raise CoachError(f"the records have no '{lost[0]}': give {', '.join(names)}")
-        for number, one in enumerate(steps_of({name: np.asarray(records[name]) for name in names})):
-            state, after = ({"observation": one[name]} for name in ("states", "next_states"))
+        if isinstance(records["actions"], Mapping):
+            raise CoachError("a memory stores one action for each step, not a dict of actions: join its columns")
+        columns = {name: records[name] if isinstance(records[name], Mapping) else np.asarray(records[name])
+                   for name in names}  # fmt: skip
+        for number, one in enumerate(steps_of(columns)):
+            state, after = (
+                one[name] if isinstance(one[name], Mapping) else {"observation": one[name]}
+                for name in ("states", "next_states")
+            )
             ends = truth(one["terminals"], f"'terminals' of record {number}")
             self.memory.store(Transition(state, one["actions"], one["rewards"], after, ends))
 
-    def get_records(self, num_records: int) -> dict[str, np.ndarray]:
+    def get_records(self, num_records: int) -> dict[str, Any]:
         """Draw steps from the memory. :param num_records: number of steps :return: [num_records, ...] by name"""
         batch = self.memory.sample(num_records)
-        columns = {"actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column}
-        states, after = batch.state_columns["observation"], batch.next_state_columns["observation"]
-        return {**columns, "states": states, "next_states": after}
+        columns: dict[str, Any] = {
+            "actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column,
+        }  # fmt: skip
+        states = {"states": batch.state_columns, "next_states": batch.next_state_columns}
+        for name, parts in states.items():
+            columns[name] = parts["observation"] if list(parts) == ["observation"] else parts
+        return columns
 
 
 class ReplayMemory(Memory):
@@ -160,8 +171,18 @@ class PrioritizedReplay(Memory):
 def _observations(space: Any, where: str) -> dict[str, tuple[Any, Any]]:
     """Coach's space for each state of a Gymnasium space, and the function that converts its values (None if they do
     not change)."""
-    named = getattr(space, "spaces", None) or {"observation": space}
+    parts = getattr(space, "spaces", {"observation": space})
+    named = parts if isinstance(parts, Mapping) else {str(number): one for number, one in enumerate(parts)}
     return {name: observation_space_of(one, None, where, name) for name, one in named.items()}
+
+
+def _columns(states: Any, read: Mapping[str, tuple[Any, Any]]) -> dict[str, np.ndarray]:
+    """States [B, ...] by name, in Coach's form. :param read: the result of ``_observations``"""
+    if isinstance(states, tuple) and "observation" not in read:
+        states = dict(zip(read, states))
+    named = states if isinstance(states, Mapping) else {"observation": states}
+    columns = {name: np.asarray(column) for name, column in named.items()}
+    return {name: column if read[name][1] is None else read[name][1](column) for name, column in columns.items()}
 
 
 class PreprocessorStack(Component):
@@ -190,16 +211,20 @@ class PreprocessorStack(Component):
         self._read = _observations(given, self.scope)
         after = {name: self._filters.get_filtered_observation_space(name, one) for name, (one, _) in self._read.items()}
         spaces = {name: FloatBox(shape=tuple(one.shape)) for name, one in after.items()}
-        return spaces["observation"] if list(spaces) == ["observation"] else Dict(spaces)
+        parts = getattr(given, "spaces", None)
+        if parts is None:
+            return spaces["observation"]
+        return Dict(spaces) if isinstance(parts, Mapping) else Tuple(list(spaces.values()))
 
     def preprocess(self, states: Any) -> Any:
         """States after the steps of preprocessing. :param states: [B, ...], consecutive states of an episode"""
-        named = states if isinstance(states, Mapping) else {"observation": np.asarray(states)}
-        read = {name: (self._read[name][1] or np.asarray)(column) for name, column in named.items()}
+        read = _columns(states, self._read)
         rows = [dict(zip(read, one)) for one in zip(*read.values())]
         found = [self._filters.filter(EnvResponse(one, 0.0, False))[0].next_state for one in rows]
-        columns = {name: np.stack([one[name] for one in found]) for name in named}
-        return columns if isinstance(states, Mapping) else columns["observation"]
+        columns = {name: np.stack([one[name] for one in found]) for name in read}
+        if isinstance(states, Mapping):
+            return columns
+        return columns["observation"] if "observation" in columns else tuple(columns.values())
 
     def reset(self) -> None:
         """Begin an episode."""
@@ -254,8 +279,7 @@ class NeuralNetwork(Component):
         self.rng = np.random.default_rng(seed)
 
     def _outputs(self, nn_input: Any) -> list[dict[str, np.ndarray]]:
-        named = nn_input if isinstance(nn_input, Mapping) else {"observation": np.asarray(nn_input)}
-        return self.network.outputs({name: (self._read[name][1] or np.asarray)(one) for name, one in named.items()})
+        return self.network.outputs(_columns(nn_input, self._read))
 
     @property
     def variable_registry(self) -> dict[str, int]:

@@ -90,8 +90,12 @@ def read_definition(file: pathlib.Path) -> dict[str, Any]:
 
 def _is_loop(value: Any) -> bool:
     """True if a value has the fields of a loop's state."""
-    waiting = value.get("waiting") if isinstance(value, dict) and "autoreset_mode" in value else None
-    return isinstance(waiting, list) and all(type(one) is int for one in waiting)
+    if not isinstance(value, dict) or "autoreset_mode" not in value:
+        return False
+    waiting, names = value.get("waiting"), value.get("names", {})
+    if not isinstance(waiting, list) or not isinstance(names, dict):
+        return False
+    return all(type(one) is int for one in waiting) and all(index.isdecimal() for index in names)
 
 
 def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:

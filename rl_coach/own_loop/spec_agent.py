@@ -198,6 +198,7 @@ class SpecAgent(Agent):
     :cvar kind: the ``type`` of its specifications; None for any
     :cvar attributes: functions that compute attributes of the system, by name
     :cvar without_meaning: by name, the replacement for attributes of the system that Coach does not support
+    :cvar not_called_in_loops: methods of the system that Coach's loops, such as ``Runner``, do not call
     :ivar env_names: the names of the agent's environments
     """
 
@@ -205,6 +206,7 @@ class SpecAgent(Agent):
     kind: ClassVar[str | None] = None
     attributes: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     without_meaning: ClassVar[Mapping[str, str]] = {}
+    not_called_in_loops: ClassVar[tuple[str, ...]] = ("observe",)
 
     def __getattr__(self, name: str) -> Any:
         if name in self.attributes:
@@ -284,6 +286,8 @@ class SpecAgent(Agent):
             document = {"type": self.kind, **document}
         algorithm = family.algorithm(document)
         arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
+        if arguments.get("env_ids") is not None:
+            arguments["env_ids"] = list(arguments["env_ids"])  # ``save`` writes a list, but no range or generator
         fields = Fields(document)
         states, actions = fields.get(*family.states), fields.get(*family.actions)
         for name, value in ((family.states[0], states), (family.actions[0], actions)):
@@ -381,8 +385,9 @@ class SpecAgent(Agent):
 
     def _restore(self, path: str | pathlib.Path) -> None:
         """Continue from files that ``save`` wrote."""
-        saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         self.graph_manager.restore_checkpoint(str(path), continue_run=True)
+        self._set_loop_state(definition["loop"])
         self._policy = None
 
 

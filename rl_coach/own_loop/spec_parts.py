@@ -463,7 +463,9 @@ def set_replay(
         return
     own = definition.parameters.memory
     keeps_episodes = isinstance(own, EpisodicExperienceReplayParameters)
-    kind = fields.choice("type", [one for one in kinds if not (keeps_episodes and kinds[one])])
+    kind = fields.choice("type", kinds)
+    if keeps_episodes and kinds.get(kind or ""):
+        left_out(fields, "the agent's memory has whole episodes and no priorities", "type", *keys)
     stays = keeps_episodes or isinstance(own, DemonstrationReplayParameters)
     if kind is not None and not stays and kinds[kind] is not None:
         is_prioritized = kinds[kind]

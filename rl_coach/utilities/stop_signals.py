@@ -116,7 +116,7 @@ class StopSignals:
         :raises Terminated: if the second signal is SIGTERM
         """
         now = time.monotonic()
-        if self.asked is None:
+        if self.asked in (None, signal.SIGALRM):  # a request after the end of the time is a first request, too
             self.asked, self._asked_at = number, now
             if self._ends_at_once:
                 raise _exception_of(number)

@@ -20,10 +20,12 @@ from rl_coach.own_loop.rlgraph import (
     NeuralNetwork,
     Policy,
     PreprocessorStack,
+    PrioritizedReplay,
     ReplayMemory,
     SACAgentComponent,
     Synchronizable,
     SyncSpecification,
+    Tuple,
     ValueFunction,
     config_from_path,
 )
@@ -109,6 +111,41 @@ def test_a_memory_and_a_stack():
     for _ in range(2):
         test.test(("preprocess", np.array([[1.0], [3.0]])), [[2, 2], [2, 6]])
         test.test("reset")
+
+
+@pytest.mark.parametrize("kind", [ReplayMemory, PrioritizedReplay])
+def test_a_memory_of_states_with_several_parts(kind):
+    states = {"eye": FloatBox(shape=2), "hand": float}
+    records = Dict(states=states, next_states=states, actions=2, rewards=float, terminals=BoolBox(),
+                   add_batch_rank=True)  # fmt: skip
+    memory, given = kind.from_spec({"capacity": 9}), records.sample(5)
+    ComponentTest(component=memory, input_spaces={"records": records, "num_records": int}, **ON)
+    memory.insert_records(given)
+    found = memory.get_records(20)
+    for name in ("states", "next_states"):
+        assert {part: column.shape for part, column in found[name].items()} == {"eye": (20, 2), "hand": (20,)}
+    rows = [given["states"]["hand"].tolist().index(hand) for hand in found["states"]["hand"]]
+    assert np.array_equal(found["states"]["eye"], given["states"]["eye"][rows])
+    assert np.array_equal(found["rewards"], given["rewards"][rows])
+    with pytest.raises(CoachError, match="one action for each step, not a dict of actions"):
+        memory.insert_records({**given, "actions": {"left": np.zeros(5), "right": np.zeros(5)}})
+
+
+def test_a_stack_and_a_policy_for_the_parts_of_a_tuple():
+    space = Tuple(FloatBox(shape=2), IntBox(3))
+    stack = PreprocessorStack.from_spec([{"type": "divide", "divisor": 2.0}])
+    assert stack.get_preprocessed_space(space) == Tuple(FloatBox(shape=2), FloatBox(shape=3))
+    states = (np.array([[2.0, 4.0]]), np.array([1]))
+    numbers, choice = stack.preprocess(states)
+    assert np.array_equal(numbers, [[1, 2]]) and np.array_equal(choice, [[0, 0.5, 0]])
+    policy = Policy.from_spec({"network_spec": [{"type": "dense", "units": 4}]}, action_space=IntBox(2))
+    ComponentTest(component=policy, input_spaces={"nn_input": space.with_batch_rank()}, action_space=IntBox(2), **ON)
+    assert policy.get_action(states)["action"].shape == (1,)
+    agent = Agent.from_spec(
+        {"type": "dqn", "preprocessing_spec": [{"type": "divide", "divisor": 2.0}]},
+        state_space=space, action_space=2, framework=FRAMEWORK.name,
+    )  # fmt: skip
+    assert agent.preprocessed_state_space == Tuple(FloatBox(shape=2), FloatBox(shape=3))
 
 
 def sac_component(state_space, action_space, rewards_space):

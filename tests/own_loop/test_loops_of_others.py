@@ -8,10 +8,11 @@ import time
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 from rl_coach import Agent
-from rl_coach.own_loop import Runner, make_agent
-from rl_coach.own_loop.rlgraph import Environment, OpenAIGymEnv, SingleThreadedWorker
+from rl_coach.own_loop import Runner, make_agent, rlgraph, tensorforce
+from rl_coach.own_loop.rlgraph import Environment, FloatBox, OpenAIGymEnv, SingleThreadedWorker
 from rl_coach.own_loop.tensorforce import OpenAIGym
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
@@ -248,6 +249,98 @@ def test_each_environment_has_a_buffer_by_its_name():
     assert agent.total_steps == 12
     with pytest.raises(CoachError, match="there are 2 environments, and 'third' is one more: set a larger num_envs"):
         agent.observe(states[0], 0, [], 1.0, states[0], False, env_id="third")
+
+
+def test_an_episode_keeps_the_name_of_its_environment_when_it_is_saved(tmp_path):
+    agent, states = rlgraph_agent(num_envs=2), np.random.default_rng(0).normal(size=(6, 2))
+    for name, row in (("one", 0), ("other", 1), ("other", 2)):
+        agent.observe(states[row], 1, [], 1.0, states[row + 1], False, env_id=name)
+    path = agent.store_model(tmp_path / "model")
+    other = rlgraph_agent(num_envs=2)
+    other.load_model(path)
+    for player in (agent, Agent.load(path), other):
+        player.observe(states[3], 0, [], 1.0, states[4], False, env_id="other")
+        assert [len(steps) for steps in player.states_buffer.values()] == [1, 3]
+
+
+def test_a_recurrent_agent_is_saved_between_action_and_answer(tmp_path):
+    layers = [{"type": "dense", "units": 4}, {"type": "lstm", "units": 3}]
+    agent = Agent.from_spec(
+        {"type": "ppo", "network_spec": layers}, state_space=FloatBox(shape=2), action_space=3, **SETTINGS
+    )
+    state = np.zeros(2, np.float32)
+    action = agent.get_action(state)
+    for player in (agent, Agent.load(agent.store_model(tmp_path / "model"))):
+        with pytest.raises(CoachError, match="an agent with an LSTM can only observe actions of its get_action"):
+            player.observe(state, (action + 1) % 3, [], 1.0, state + 1, False)
+        player.observe(state, action, [], 1.0, state + 1, False)
+        assert player.total_steps == 1
+
+
+def test_names_of_environments_in_any_form_are_saved(tmp_path):
+    for number, names in enumerate((range(5, 7), iter("ab"), {"x": 1, "y": 2})):
+        agent = rlgraph_agent(num_envs=2, env_ids=names)
+        agent.save(tmp_path / str(number))
+        assert Agent.load(tmp_path / str(number)).env_names == agent.env_names
+    spaces = {"observation_space": Box(-1, 1, (2,)), "action_space": Discrete(2)}
+    make_agent("DQN", num_envs=2, env_ids=iter("ab"), framework=FRAMEWORK.name, **spaces).save(tmp_path / "plain")
+    assert Agent.load(tmp_path / "plain").act(np.zeros(2, np.float32), "b") in (0, 1)
+
+
+def probabilities(how, steps=6, **changes):
+    """The actions of IMPALA in two environments, and the logarithms of their probabilities that it has stored.
+
+    :param how: ``together`` asks for the actions of both at once, ``alone`` for one action, and ``later`` observes all
+        steps of an environment in one call
+    """
+    spec = {"type": "impala", "network_spec": [{"type": "dense", "units": 8}], "worker_sample_size": 100}
+    agent = Agent.from_spec(spec, state_space=FloatBox(shape=1), action_space=3, num_envs=2, **SETTINGS, **changes)
+    rng, actions, rows = np.random.default_rng(0), [], {"one": [], "other": []}
+    states = rng.normal(size=(2, 1)).astype(np.float32)
+    for _ in range(steps):
+        chosen = [agent.get_action(one) for one in states] if how == "alone" else agent.get_action(states)
+        actions.extend(map(int, chosen))
+        after = rng.normal(size=(2, 1)).astype(np.float32)
+        for row, name in enumerate(rows):
+            rows[name].append((states[row], chosen[row], 1.0, after[row]))
+            if how != "later":
+                agent.observe(states[row], chosen[row], [], 1.0, after[row], False, env_id=name)
+        states = after
+    for name in rows if how == "later" else ():
+        before, chosen, rewards, after = map(np.array, zip(*rows[name]))
+        agent.observe(before, chosen, [], rewards, after, np.zeros(steps, bool), env_id=name)
+    return actions, [[float(step.info["behaviour_log_prob"]) for step in agent._transitions(index)] for index in (0, 1)]
+
+
+@pytest.mark.parametrize("steps", [[], [{"type": "sequence", "sequence_length": 3}]], ids=["plain", "frames"])
+def test_single_states_belong_to_the_environment_that_is_in_them(steps):
+    together = probabilities("together", preprocessing_spec=steps)
+    assert probabilities("alone", preprocessing_spec=steps) == together
+    if not steps:
+        assert probabilities("later") == together
+    assert all(one < 0 for row in together[1] for one in row)
+
+
+class Counted(Agent):
+    observed = 0
+
+    def observe(self, reward, *others, **named):
+        self.observed += 1
+        super().observe(reward, *others, **named)
+
+
+def test_a_runner_calls_overridden_methods_or_says_that_it_does_not(caplog):
+    agent = make_agent("DQN", "CartPole-v1", agent_class=Counted, framework=FRAMEWORK.name, seed=1)
+    runner = Runner(agent, gymnasium.make("CartPole-v1"))
+    runner.run(num_episodes=1)
+    assert agent.observed == runner.timestep > 0 and not caplog.records
+    environment = OpenAIGymEnv("CartPole-v1")
+    for base, name in ((tensorforce.DQNAgent, "observe"), (rlgraph.DQNAgent, "get_action")):
+        kind = type("Mine", (base,), {name: None})
+        agent = kind(environment.state_space, environment.action_space, **SETTINGS)
+        caplog.clear()
+        Runner(agent, environment)
+        assert f"do not call Mine.{name}: call it in your own loop" in caplog.text
 
 
 def test_a_full_buffer_is_truncated_and_never_terminated():

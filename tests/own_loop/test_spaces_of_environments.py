@@ -120,6 +120,28 @@ OBSERVATIONS = {
 }
 
 
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-1, 1, ()),
+        spaces.Box(-1, 1, (2, 2)),
+        spaces.Box(-1, 1, (1, 4)),
+        spaces.Box(0, 255, (36, 36), np.uint8),
+        spaces.Dict(table=spaces.Box(-1, 1, (4, 1)), number=spaces.Box(-1, 1, ())),
+        spaces.Tuple([spaces.Box(-1, 1, (2, 2)), spaces.Discrete(3)]),
+    ],
+    ids=str,
+)
+def test_a_state_or_a_batch_of_states_is_predicted(space):
+    agent = make_agent("DQN", observation_space=space, action_space=spaces.Discrete(3), framework=FRAMEWORK.name)
+    space.seed(1)
+    states = [space.sample() for _ in range(3)]
+    batch = concatenate(space, states, create_empty_array(space, 3))
+    single = [agent.predict(one) for one in states]
+    assert [np.shape(one) for one in single] == [()] * 3
+    assert agent.predict(batch).tolist() == single
+
+
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_observations_of_several_parts(name, tmp_path):
     env = Strict(spaces.Discrete(2), OBSERVATIONS[name])

@@ -19,6 +19,7 @@ from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgent
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgent
 from rl_coach.agents.trpo_agent import TRPOAgent
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
 from rl_coach.utils import CoachError
@@ -99,6 +100,25 @@ def test_a_tensorforce_spec_of_dqn():
     assert found.algorithm.heatup_using_network_decisions
     epsilon = found.exploration.epsilon_schedule
     assert [epsilon.value_at(step) for step in (0, 4, 9, 50)] == [0.5, 0.5, 0.375, 0.25]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "naf_agent", "actions": {"type": "float", "min_value": -1.0, "max_value": 1.0}, "double_q_model": None,
+         "actions_exploration": None},
+        {"network": [{"type": "dense", "size": 8}, {"type": "internal_lstm", "size": 4}]},
+    ],
+    ids=["naf", "lstm"],
+)  # fmt: skip
+def test_a_memory_of_episodes_has_no_priorities(changes, caplog):
+    memory = parameters(made(DQN, **changes)).memory
+    assert isinstance(memory, EpisodicExperienceReplayParameters)
+    assert memory.max_size == (MemoryGranularity.Transitions, 100)
+    reason = "is ignored: the agent's memory has whole episodes and no priorities"
+    assert [one.message for one in caplog.records if reason in one.message] == [
+        f"the spec's 'memory.{name}' {reason}" for name in ("type", "prioritization_weight")
+    ]
 
 
 def test_an_rlgraph_spec_of_dqn():

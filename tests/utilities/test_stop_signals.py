@@ -49,6 +49,19 @@ def test_the_second_signal_does_not_wait(number, error, any_two_are_two_requests
     assert not signals.stopped_between_steps
 
 
+@pytest.mark.parametrize("number, error", ENDS)
+def test_a_signal_after_the_end_of_the_time_is_the_first_one(number, error, any_two_are_two_requests):
+    signals = StopSignals()
+    with pytest.raises(error), signals.listening():
+        with signals.ending_after(60):
+            send(signal.SIGALRM)
+            assert signals.asked == signal.SIGALRM
+            send(number)
+            assert signals.asked == number
+        signals.stop_if_asked()
+    assert signals.stopped_between_steps
+
+
 def test_the_same_signal_twice_at_once_is_one_request():
     """As ``timeout`` sends it: to the process, and to its group."""
     signals = StopSignals()
