@@ -317,18 +317,11 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return np.asarray(image)
 
     def get_state(self) -> dict[str, Any]:
-        spaces = self._action_space.sub_action_spaces
-        return {
-            **super().get_state(),
-            "episodes_rng": self._rng.bit_generator.state,
-            "action_spaces": [space.rng.bit_generator.state for space in spaces],
-        }
+        return {**super().get_state(), "episodes_rng": self._rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._rng.bit_generator.state = state["episodes_rng"]
-        for space, saved in zip(self._action_space.sub_action_spaces, state["action_spaces"]):
-            space.rng.bit_generator.state = saved
 
     def close(self) -> None:
         super().close()
