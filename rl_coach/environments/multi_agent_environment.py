@@ -268,5 +268,11 @@ class MultiAgentEnvironment(Environment):
     # The whole episode, for callers that know only one player
 
     def get_random_action(self) -> dict[str, ActionType]:  # type: ignore[override]
-        """A random action for each player that acts next."""
-        return {player: self.action_space_of(player).sample() for player in self._players_to_act()}
+        """A random action for each player that acts next, one that the player's state allows."""
+        answers: dict[str, EnvResponse] = getattr(self.last_env_response, "answers", {})
+        return {player: self._random_action(player, answers.get(player)) for player in self._players_to_act()}
+
+    def _random_action(self, player: str, answer: EnvResponse | None) -> ActionType:
+        spaces = self.spaces[player]
+        mask = None if answer is None else spaces.action_mask(answer.next_state)
+        return spaces.action.sample() if mask is None else spaces.action.sample_with_info(mask).action

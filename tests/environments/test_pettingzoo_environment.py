@@ -133,6 +133,16 @@ def test_a_repeated_episode_continues_with_the_same_random_actions():
     assert [other.get_random_action() for _ in range(5)] == [environment.get_random_action() for _ in range(5)]
 
 
+def test_random_actions_obey_the_masks():
+    environment = made("pettingzoo.classic.tictactoe_v3")
+    for _ in range(10):
+        response = environment.reset_internal_state(True)
+        while not response.game_over:
+            response = environment.step(environment.get_random_action())
+        # the board's referee punishes a forbidden action with -1 and gives nothing to the other player
+        assert sum(environment.total_rewards.values()) == 0
+
+
 def test_continuous_actions_have_the_type_of_their_space():
     settings = {"continuous_actions": True}
     environment = made("mpe2.simple_spread_v3", turns=True, additional_simulator_parameters=settings)
