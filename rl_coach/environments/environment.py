@@ -478,9 +478,10 @@ class Environment(EnvironmentInterface):
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
         self._window.tick(self._pace())
         action = self.keyboard.action_for(self._window.pressed_keys())
-        mask = self.state_space.action_mask_name
-        if action is not None and mask is not None and not self.state[mask][action]:
-            action = None
+        name = self.state_space.action_mask_name
+        if action is not None and name is not None:
+            masks: Any = self.state_space[name]
+            action = action if np.array_equal(masks.action_nearest(self.state[name], action), action) else None
         self._user_acted = action is not None
         return action
 
