@@ -300,8 +300,8 @@ class Environment(EnvironmentInterface):
         """Do an action in the simulator, and read its answer."""
         self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
         self._update_state()
-        if type(self.reward) is np.ndarray and self.reward.size == 1:
-            self.reward = self.reward.item()  # of one element, as environments of the older gym answered
+        if isinstance(self.reward, (np.ndarray, np.generic)) and self.reward.size == 1:
+            self.reward = self.reward.item()  # a sum of rewards of 16 or 32 bits would be inexact
         self.total_reward_in_current_episode += self.reward
 
     @property
