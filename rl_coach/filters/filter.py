@@ -136,7 +136,8 @@ class _FilterChain(Filter):
             member.restore_state_from_checkpoint(checkpoint_dir, self._prefix(checkpoint_prefix, path))
 
     def _prefix(self, checkpoint_prefix: Union[int, str], path: tuple[str, ...]) -> str:
-        return ".".join([str(checkpoint_prefix), *([self.name] if self.name else []), *path])
+        names = [name.replace("/", ".") for name in path]  # nested observations have names with slashes
+        return ".".join([str(checkpoint_prefix), *([self.name] if self.name else []), *names])
 
 
 def _insert(filters: dict[str, AnyFilter], name: str, new: AnyFilter, first: bool) -> dict[str, AnyFilter]:

@@ -245,6 +245,16 @@ def test_state_continues_exactly_in_memory_and_through_files(tmp_path):
     assert equal_output(fed(from_file, seed=1), expected)
 
 
+def test_the_state_of_a_nested_observation_has_a_file(tmp_path):
+    original, restored = InputFilter(), InputFilter()
+    for one in (original, restored):
+        one.add_observation_filter("arm/joints", "normalize", ObservationNormalizationFilter())
+    original.observation_filters["arm/joints"]["normalize"].filter(np.ones(3))
+    original.save_state_to_checkpoint(str(tmp_path), "agent")
+    restored.restore_state_from_checkpoint(str(tmp_path), "agent")
+    assert restored.get_state()["observation/arm/joints/normalize"]["count"] == 1
+
+
 def test_only_filters_with_a_state_are_in_it():
     state = statistics_filter().get_state()
     assert sorted(state) == ["observation/observation/normalize", "reward/ewma"]
