@@ -336,7 +336,8 @@ def _kill_all(processes: Sequence[Any]) -> None:
 
 
 def _box_of(example: np.ndarray) -> gymnasium.spaces.Box:
-    if example.dtype.kind == "f":
-        return gymnasium.spaces.Box(-np.inf, np.inf, example.shape, example.dtype.type)
-    limits = np.iinfo(example.dtype) if example.dtype.kind in "iu" else np.iinfo(np.uint8)
-    return gymnasium.spaces.Box(limits.min, limits.max, example.shape, example.dtype.type)
+    low, high = (0, 1) if example.dtype.kind == "b" else (-np.inf, np.inf)
+    if example.dtype.kind in "iu":
+        limits = np.iinfo(example.dtype)
+        low, high = limits.min, limits.max
+    return gymnasium.spaces.Box(low, high, example.shape, example.dtype.type)
