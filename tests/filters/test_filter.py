@@ -373,3 +373,14 @@ def test_statistics_of_a_compiled_loop_count_beyond_32_bits(count):
     pure.take(state)
     assert int(ours.get_state()["count"]) == count + 40
     np.testing.assert_allclose(ours.filter_batch(rows, False), expected.filter_batch(rows, False), rtol=1e-4, atol=1e-5)
+
+
+def test_clipped_whole_numbers_are_equal_in_a_compiled_loop():
+    import keras
+
+    if keras.backend.backend() != "jax":
+        pytest.skip("loops are compiled with JAX only")
+    clip, rows = ObservationClippingFilter(0.5, 2.5), np.arange(5, dtype=np.uint8)[:, None]
+    clipped = np.asarray(clip.pure(keras.ops).apply({}, keras.ops.convert_to_tensor(rows)))
+    assert clipped.dtype == np.uint8
+    np.testing.assert_array_equal(clipped, clip.filter_batch(rows))
