@@ -127,12 +127,9 @@ class NFSDataStore(CheckpointDataStore):
         params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
         params.pv_name = params.pvc_name = params.name
         cluster = self._cluster()
-        cluster.create(
-            nfs_volume.volume(
-                params.pv_name, params.server or "", params.path or "/", _SIZE, params.pvc_name, params.namespace
-            )
-        )
-        cluster.create(nfs_volume.claim(params.pvc_name, _SIZE, volume_name=params.pv_name))
+        name, server, path = params.name, params.server or "", params.path or "/"
+        cluster.create(nfs_volume.volume(name, server, path, _SIZE, name, params.namespace))
+        cluster.create(nfs_volume.claim(name, _SIZE, volume_name=name))
         return True
 
     def delete_k8s_nfs_resources(self) -> bool:
