@@ -15,6 +15,7 @@ from rl_coach.core_types import Transition
 from rl_coach.filters.base_filter import Filter
 from rl_coach.filters.filter import OVERRIDES as FILTER_OVERRIDES
 from rl_coach.filters.filter import InputFilter, changes_nothing
+from rl_coach.filters.reward.reward_return_scaling_filter import RewardReturnScalingFilter
 from rl_coach.utils import CoachError
 
 _RELATIVE, _ABSOLUTE = 1e-5, 1e-6  # equal states that were written with few digits may differ by these limits
@@ -38,7 +39,7 @@ def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilt
         return [list(episode) for episode in episodes]
     if not isinstance(filters, InputFilter) or FILTER_OVERRIDES.is_replaced(filters, "is_empty"):
         return [_filtered_by_users(episode, filters) for episode in episodes]
-    learn_statistics(filters, lambda: (_rows(episode) for episode in episodes))
+    learn_statistics(filters, lambda: (_rows(episode) for episode in episodes), are_episodes=True)
     return [_filtered(episode, filters) for episode in episodes]
 
 
@@ -68,11 +69,12 @@ def in_order(
     return pieces, cuts
 
 
-def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
+def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]], are_episodes: bool = False) -> None:
     """Compute the statistics of filters from the whole data set, one filter after the other. The input of a filter is
     the output of the filters before it, which have their final statistics.
 
     :param read: a function that returns all data from the beginning
+    :param are_episodes: True if the data are whole episodes, from which statistics of returns can be computed
     """
     for name, members in filters.observation_filters.items():
         for place, member in enumerate(members.values()):
@@ -83,10 +85,16 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -
                 if name in observations:
                     filters.reset()
                     member.filter_batch(_through(before, observations[name]), True)
-    for place, reward_filter in enumerate(filters.reward_filters.values()):
-        if _has_statistics(reward_filter):
-            for _, rewards in read():
-                reward_filter.filter(_rewards_through(list(filters.reward_filters.values())[:place], rewards), True)
+    reward_filters = list(filters.reward_filters.values())
+    for place, reward_filter in enumerate(reward_filters):
+        has_returns = are_episodes and isinstance(reward_filter, RewardReturnScalingFilter)
+        if not (has_returns or _has_statistics(reward_filter)):
+            continue
+        for _, rewards in read():
+            filters.reset()
+            rewards = _rewards_through(reward_filters[:place], rewards)
+            for given in rewards if has_returns else [rewards]:
+                reward_filter.filter(given, True)
 
 
 def has_statistics(filters: InputFilter) -> bool:
@@ -107,7 +115,8 @@ def _through(members: Iterable[Any], column: Any) -> Any:
 
 def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
     for member in members:
-        rewards = [member.filter(reward, not _has_statistics(member)) for reward in rewards]
+        updates = not (_has_statistics(member) or isinstance(member, RewardReturnScalingFilter))
+        rewards = [member.filter(reward, updates) for reward in rewards]
     return np.asarray(rewards)
 
 

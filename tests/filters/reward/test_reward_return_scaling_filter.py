@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rl_coach.core_types import Transition
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.recorded_episodes import filter_recorded
 from rl_coach.filters.reward import RewardReturnScalingFilter
 from rl_coach.utils import CoachError
 
@@ -73,3 +76,16 @@ def test_episodes_side_by_side_have_returns_of_their_own():
 def test_bad_settings_are_refused(discount, largest):
     with pytest.raises(CoachError, match="must be between 0 and 1, and largest_return"):
         RewardReturnScalingFilter(discount, largest)
+
+
+def test_recorded_episodes_are_scaled_by_the_returns_of_all_of_them():
+    state = {"observation": np.zeros(1)}
+    episodes = [
+        [Transition(state=state, action=0, reward=reward, next_state=state) for reward in rewards]
+        for rewards in ([1.0, 1.0], [40.0])
+    ]
+    scaling = RewardReturnScalingFilter(DISCOUNT, 5.0)
+    filtered = filter_recorded(episodes, InputFilter(reward_filters={"scale": scaling}))
+    assert scaling.scale > 5
+    expected = [[reward / scaling.scale for reward in rewards] for rewards in ([1.0, 1.0], [40.0])]
+    assert [[step.reward for step in episode] for episode in filtered] == expected
