@@ -67,7 +67,7 @@ class SingleLevelSelection(LevelSelection):
 
     :param levels: a dict from the names that users choose to the levels; or the levels themselves, as a list or as one
         text
-    :param force_lower: look the chosen name up in lower case
+    :param force_lower: if no level has the chosen name, look the name up in lower case
     """
 
     def __init__(self, levels: Union[str, list[str], dict[str, str]], force_lower: bool = True):
@@ -84,7 +84,7 @@ class SingleLevelSelection(LevelSelection):
         self.selected_level = level
 
     def _find(self, name: str) -> str:
-        key = name.lower() if self.force_lower else name
+        key = name.lower() if self.force_lower and name not in self.levels else name
         if key in self.levels:
             return self.levels[key]
         if name in self.levels.values() or _FULL_NAME.fullmatch(name):
