@@ -47,7 +47,6 @@ class EnvironmentCopies(EnvironmentInterface):
         return self._action_space
 
     def get_target_success_rate(self) -> float:
-        """The share of evaluation episodes that must succeed, 0 to 1."""
         return self._target_success_rate
 
     @property
@@ -182,16 +181,13 @@ class EnvironmentProcesses(EnvironmentCopies):
         if self._failure is not None:
             raise self._failure
         try:
-            return self._answer(method, *arguments, **keywords)
+            return method(*arguments, **keywords)
+        except (EOFError, ConnectionError) as error:
+            self._failure = TrainingError(self._obituary())
+            raise self._failure from error
         except Exception as error:
             self._failure = error
             raise
-
-    def _answer(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        try:
-            return method(*arguments, **keywords)
-        except (EOFError, ConnectionError) as error:
-            raise TrainingError(self._obituary()) from error
 
     def _obituary(self) -> str:
         for index, process in enumerate(self._processes.processes):
@@ -224,8 +220,7 @@ class EnvironmentProcesses(EnvironmentCopies):
         are_forced = [forced.get(index, False) for index in range(self.num_copies)]
         self._ask(self._processes.set_attr, "is_forced", are_forced)
         mask = np.array([index in forced for index in range(self.num_copies)])
-        observations, infos = self._ask(self._processes.reset, options={"reset_mask": mask})
-        return observations, infos
+        return self._ask(self._processes.reset, options={"reset_mask": mask})
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
         observations, *_, infos = self._ask(self._processes.step, actions)
@@ -263,10 +258,7 @@ def _description_of(environment: Any) -> Description:
 class _CopyForGymnasium(gymnasium.Env):
     """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory. The other values
     of an answer are sent as its info. Gymnasium calls a method of all copies with the same arguments. An argument that
-    differs between copies is therefore set as an attribute first.
-
-    :param make: function that builds the environment
-    """
+    differs between copies is therefore set as an attribute first."""
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
