@@ -75,10 +75,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return {index: self.copies[index].reset_internal_state(is_forced) for index, is_forced in forced.items()}
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
-        """Act once in each copy.
-
-        :param actions: one action for each copy
-        """
+        """Act once in each copy. :param actions: one action for each copy"""
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
@@ -174,10 +171,7 @@ class EnvironmentProcesses(EnvironmentCopies):
         return self._ask(self._processes.get_attr, "description")[0]
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Call a method of the processes, and return the answers of all copies.
-
-        :raises TrainingError: if a copy has died, or its environment failed; all later calls raise it again
-        """
+        """The answers of all copies to a call. If a copy has died or failed, all later calls raise the same error."""
         if self._failure is not None:
             raise self._failure
         try:

@@ -404,10 +404,7 @@ def _robot(suite: Any, robot: Any) -> Any:
 
 
 def _controller(suite: Any, controller: str | None, file: str | None, robot: Any) -> Any:
-    """The settings of the robots' controllers; None uses robosuite's defaults.
-
-    :raises CoachError: if the controller or the file does not exist
-    """
+    """The settings of the robots' controllers; None uses robosuite's defaults."""
     if controller is None and file is None:
         return None
     if file is None and controller not in robosuite_controllers:

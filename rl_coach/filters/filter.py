@@ -74,9 +74,7 @@ class _FilterChain(Filter):
         return self._with({path: member.for_evaluation() for path, member in self._members()})
 
     def _with(self, twins: dict[tuple[str, ...], Any]) -> Any:
-        """A copy of the chain with other filters. :param twins: the filters by their paths of names; see
-        ``_members``
-        """
+        """A copy of the chain with other filters. :param twins: the filters by their paths of names"""
         if all(twins[path] is member for path, member in self._members()):
             return self
         chain = copy.copy(self)
@@ -84,7 +82,7 @@ class _FilterChain(Filter):
         return chain
 
     def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
-        """Replace the contained filters. :param members: the filters by their paths of names; see ``_members``"""
+        """Replace the contained filters. :param members: the filters by their paths of names"""
         raise NotImplementedError
 
     def episode_state(self) -> Any:
