@@ -22,6 +22,10 @@ class SyncFiles(Enum):
     TRAINER_READY = ".ready"
 
 
+MARKERS = frozenset(file.value for file in SyncFiles)
+"""The names of these files. They belong to one run: a run that starts from its checkpoints must not see them."""
+
+
 class DataStoreParameters:
     """Settings of a data store.
 

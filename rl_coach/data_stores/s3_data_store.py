@@ -8,7 +8,7 @@ import pathlib
 from typing import Any, Iterator
 
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.data_stores.data_store import MARKERS, DataStoreParameters
 from rl_coach.runs.lock import LOCK_FILE
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
@@ -134,6 +134,8 @@ class S3DataStore(CheckpointDataStore):
             return
         with self._refusals("write to"):
             for path in _whole_files(pathlib.Path(crd)):
+                if path.name in MARKERS:
+                    continue
                 relative = path.relative_to(crd).as_posix()
                 name = f"{pathlib.Path(self._checkpoints).name}/{relative}" if self.params.expt_dir else relative
                 self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
