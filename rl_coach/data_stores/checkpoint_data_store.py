@@ -26,7 +26,7 @@ class CheckpointDataStore(DataStore):
     def end_of_policies(self) -> bool:
         """True if the trainer has stored its last policy."""
         self.load_from_store()
-        return os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value))
+        return self._has_finished
 
     def save_policy(self, graph_manager: Any) -> None:
         """Save a checkpoint of a graph, and copy the checkpoint to the store."""
@@ -58,6 +58,10 @@ class CheckpointDataStore(DataStore):
         pathlib.Path(self.params.checkpoint_dir, file.value).touch()
         self.save_to_store()
 
+    @property
+    def _has_finished(self) -> bool:
+        return os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value))
+
     def _newest(self) -> SingleCheckpoint | None:
         if not os.path.isdir(self.params.checkpoint_dir):
             return None
@@ -66,7 +70,7 @@ class CheckpointDataStore(DataStore):
 
     def _check_wait(self, deadline: float | None) -> None:
         where = f"'{self.params.checkpoint_dir}'"
-        if os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value)):
+        if self._has_finished:
             raise CoachError(f"there is no new policy in {where}, because the trainer has finished: start a new run")
         if deadline is not None and time.monotonic() > deadline:
             raise CoachError(f"no new policy was stored in {where} within the timeout: check that the trainer runs")

@@ -22,6 +22,10 @@ class SyncFiles(Enum):
     TRAINER_READY = ".ready"
 
 
+MARKERS = frozenset(file.value for file in SyncFiles)
+"""The names of these files. They belong to one run: a run that starts from its checkpoints must not see them."""
+
+
 class DataStoreParameters:
     """Settings of a data store.
 
@@ -49,10 +53,7 @@ class DataStore:
         self.params = params
 
     def deploy(self) -> bool:
-        """Prepare the store for a run.
-
-        :return: True on success
-        """
+        """Prepare the store for a run. :return: True on success"""
         self._is_undefined("deploy")
 
     def get_info(self) -> Any:
@@ -60,10 +61,7 @@ class DataStore:
         self._is_undefined("get_info")
 
     def undeploy(self) -> bool:
-        """Remove what ``deploy`` has made, at the end of a run.
-
-        :return: True on success
-        """
+        """Remove what ``deploy`` has made, at the end of a run. :return: True on success"""
         self._is_undefined("undeploy")
 
     def put(self, name: str, content: bytes) -> None:

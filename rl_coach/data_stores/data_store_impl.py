@@ -24,10 +24,7 @@ def _class(kind: str, suffix: str = "") -> Any:
 
 
 def get_data_store(params: DataStoreParameters) -> DataStore:
-    """Make the data store of the kind ``params.store_type``.
-
-    :raises CoachError: if the kind does not exist
-    """
+    """Make the data store of the kind ``params.store_type``. :raises CoachError: if the kind does not exist"""
     return _class(params.store_type)(params)
 
 

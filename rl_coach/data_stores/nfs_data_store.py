@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rl_coach.data_stores import nfs_volume
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.data_stores.data_store import MARKERS, DataStoreParameters
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
@@ -101,7 +101,8 @@ class NFSDataStore(CheckpointDataStore):
         """Copy the checkpoints of ``crd`` into the directory. Training starts from them."""
         self._make_directory()
         if crd is not None:
-            shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True)
+            skipped = shutil.ignore_patterns(*MARKERS)
+            shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True, ignore=skipped)
 
     # Kubernetes
 
@@ -127,12 +128,9 @@ class NFSDataStore(CheckpointDataStore):
         params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
         params.pv_name = params.pvc_name = params.name
         cluster = self._cluster()
-        cluster.create(
-            nfs_volume.volume(
-                params.pv_name, params.server or "", params.path or "/", _SIZE, params.pvc_name, params.namespace
-            )
-        )
-        cluster.create(nfs_volume.claim(params.pvc_name, _SIZE, volume_name=params.pv_name))
+        name, server, path = params.name, params.server or "", params.path or "/"
+        cluster.create(nfs_volume.volume(name, server, path, _SIZE, name, params.namespace))
+        cluster.create(nfs_volume.claim(name, _SIZE, volume_name=name))
         return True
 
     def delete_k8s_nfs_resources(self) -> bool:

@@ -64,24 +64,23 @@ class RedisDataStore(DataStore):
 
     def undeploy(self) -> bool:
         """Delete the documents. :return: False if Redis cannot be reached"""
-        names = [self._keys.document(name) for name in self.documents]
         try:
-            self.connection.client.unlink(*names)
-        except self.connection.errors:
+            self._ask("unlink", *map(self._keys.document, self.documents))
+        except ConnectionError:
             return False
         return True
 
     def put(self, name: str, content: bytes) -> None:
-        try:
-            # SET is atomic: a worker reads the old document or the complete new document.
-            self.connection.client.set(self._keys.document(name), content)
-        except self.connection.errors as error:
-            # Callers treat an OSError as a temporary failure.
-            raise ConnectionError(reason_of(error)) from error
+        # SET is atomic: a worker reads the old document or the complete new document.
+        self._ask("set", self._keys.document(name), content)
 
     def get(self, name: str) -> bytes | None:
+        return self._ask("get", self._keys.document(name))
+
+    def _ask(self, command: str, *arguments: Any) -> Any:
+        """Redis' answer to a command. :raises ConnectionError: callers treat an OSError as a temporary failure"""
         try:
-            return self.connection.client.get(self._keys.document(name))
+            return getattr(self.connection.client, command)(*arguments)
         except self.connection.errors as error:
             raise ConnectionError(reason_of(error)) from error
 
@@ -102,10 +101,7 @@ class RedisDataStore(DataStore):
 
         :raises OSError: if Redis cannot be reached; a later call may succeed
         """
-        try:
-            state = RunState.read(self.connection.client.get(self._keys.state))
-        except self.connection.errors as error:
-            raise ConnectionError(reason_of(error)) from error
+        state = RunState.read(self._ask("get", self._keys.state))
         return state is not None and state.is_over
 
     def save_to_store(self) -> None:

@@ -8,7 +8,7 @@ import pathlib
 from typing import Any, Iterator
 
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.data_stores.data_store import MARKERS, DataStoreParameters
 from rl_coach.runs.lock import LOCK_FILE
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
@@ -54,6 +54,8 @@ class S3DataStore(CheckpointDataStore):
     """A data store in a bucket. Objects are replaced atomically: readers get the old object or the complete new object.
 
     :param params: location of the bucket
+    :raises CoachError: in all methods, if the service refuses the request, or the bucket does not exist
+    :raises OSError: in all methods, if the service cannot be reached; a later call may succeed
     """
 
     params: S3DataStoreParameters
@@ -64,11 +66,7 @@ class S3DataStore(CheckpointDataStore):
         self._uploaded: dict[str, tuple[int, int]] = {}
 
     def deploy(self) -> bool:
-        """Check that the bucket exists and can be reached.
-
-        :raises CoachError: if the bucket does not exist, or the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
-        """
+        """Check that the bucket exists and can be reached."""
         with self._refusals("reach"):
             self._client.head_bucket(Bucket=self.params.bucket_name)
         return True
@@ -78,11 +76,7 @@ class S3DataStore(CheckpointDataStore):
         return f"s3://{self.params.bucket_name}/{self.params.prefix}".rstrip("/")
 
     def undeploy(self) -> bool:
-        """Delete the documents and close the connection. The experiment's files stay in the bucket.
-
-        :raises CoachError: if the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
-        """
+        """Delete the documents and close the connection. The experiment's files stay in the bucket."""
         with self._refusals("write to"):
             for name in self.documents:
                 self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
@@ -92,20 +86,10 @@ class S3DataStore(CheckpointDataStore):
         return True
 
     def put(self, name: str, content: bytes) -> None:
-        """Store a document for all processes of the run.
-
-        :raises CoachError: if the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
-        """
         with self._refusals("write to"):
             self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document with this name; None if there is none.
-
-        :raises CoachError: if the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
-        """
         with self._refusals("read from"):
             try:
                 answer = self._client.get_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
@@ -116,16 +100,12 @@ class S3DataStore(CheckpointDataStore):
     def save_to_store(self) -> None:
         """Upload new files of the experiment's directory: first the checkpoints, then the state file, which names the
         newest checkpoint. Files that were deleted locally are also deleted from the bucket.
-
-        :raises CoachError: if the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
         """
         root = self._root
         found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
         with self._refusals("write to"):
-            # The state file (its name begins with a dot) comes last: it may only name a checkpoint that is completely
-            # uploaded.
-            for name in sorted(found, key=lambda name: (pathlib.Path(name).name.startswith("."), name)):
+            # The state file may only name a checkpoint that is completely uploaded.
+            for name in sorted(found, key=_state_file_last):
                 self._upload(name, found[name])
             # Delete last: the old state file in the bucket may still have named the deleted checkpoints.
             for name in set(self._uploaded) - set(found):
@@ -133,16 +113,11 @@ class S3DataStore(CheckpointDataStore):
                 del self._uploaded[name]
 
     def load_from_store(self) -> None:
-        """Download files that are missing locally, or have locally another size or an older date.
-
-        :raises CoachError: if the service refuses the request
-        :raises OSError: if the service cannot be reached; a later call may succeed
-        """
+        """Download files that are missing locally, or have locally another size or an older date."""
         root = self._root
         with self._refusals("read from"):
-            # The state file comes last here, too: it must not name an incomplete checkpoint.
-            listed = sorted(self._listed(), key=lambda one: (pathlib.Path(one[0]).name.startswith("."), one[0]))
-            for name, size, changed in listed:
+            # The state file must not name an incomplete checkpoint.
+            for name, size, changed in sorted(self._listed(), key=lambda one: _state_file_last(one[0])):
                 path = root / name
                 # A file that was downloaded before is newer than its object in the bucket.
                 if path.exists() and path.stat().st_size == size and path.stat().st_mtime >= changed:
@@ -159,6 +134,8 @@ class S3DataStore(CheckpointDataStore):
             return
         with self._refusals("write to"):
             for path in _whole_files(pathlib.Path(crd)):
+                if path.name in MARKERS:
+                    continue
                 relative = path.relative_to(crd).as_posix()
                 name = f"{pathlib.Path(self._checkpoints).name}/{relative}" if self.params.expt_dir else relative
                 self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
@@ -209,9 +186,7 @@ class S3DataStore(CheckpointDataStore):
 
     @contextlib.contextmanager
     def _refusals(self, action: str) -> Iterator[None]:
-        """Turn errors of the service into CoachErrors that name the bucket. Temporary errors become
-        ConnectionErrors.
-        """
+        """Turn errors of the service into CoachErrors that name the bucket; temporary errors into ConnectionErrors."""
         from boto3.exceptions import Boto3Error, S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as NoConnection
@@ -232,10 +207,7 @@ class S3DataStore(CheckpointDataStore):
 
 
 def _connect(params: S3DataStoreParameters) -> Any:
-    """Make a client of the service.
-
-    :raises CoachError: if the credentials file cannot be read
-    """
+    """Make a client of the service. :raises CoachError: if the credentials file cannot be read"""
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -264,6 +236,11 @@ def _whole_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
         is_partial = any(name.endswith(_BEING_WRITTEN[0]) or name.startswith(_BEING_WRITTEN[1]) for name in names)
         if not is_partial and path.name != LOCK_FILE and path.is_file():
             yield path
+
+
+def _state_file_last(name: str) -> tuple[bool, str]:
+    """Sorting key. The name of the state file begins with a dot."""
+    return pathlib.Path(name).name.startswith("."), name
 
 
 def _is_within(name: str) -> bool:

@@ -499,10 +499,7 @@ def town(level: str) -> str:
 
 
 def camera_name(camera: Union[CameraTypes, str]) -> str:
-    """The name of a camera's observation.
-
-    :raises CoachError: if the camera does not exist
-    """
+    """The name of a camera's observation. :raises CoachError: if the camera does not exist"""
     name = camera.value if isinstance(camera, CameraTypes) else camera
     if name not in _SENSORS:
         raise CoachError(f"CARLA has no camera '{name}'; the cameras are {', '.join(_SENSORS)}")
@@ -510,10 +507,7 @@ def camera_name(camera: Union[CameraTypes, str]) -> str:
 
 
 def weather_name(number: int) -> str:
-    """CARLA 0.9's name for a weather number of CARLA 0.8.
-
-    :raises CoachError: if the number does not exist
-    """
+    """CARLA 0.9's name for a weather number of CARLA 0.8. :raises CoachError: if the number does not exist"""
     if not 0 <= number < len(_WEATHERS):
         raise CoachError(f"CARLA has no weather {number}; weather_id has numbers from 0 to {len(_WEATHERS) - 1}")
     return _WEATHERS[number]

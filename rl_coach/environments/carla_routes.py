@@ -77,10 +77,7 @@ class Route:
 
 
 def plan(town: Any, start: Any, destination: Any) -> Route | None:
-    """The shortest route between two places of a map; None if the places are not connected.
-
-    :param town: CARLA's map
-    """
+    """The shortest route between two places of CARLA's map; None if they are not connected."""
     segments = [Segment(entry, leave) for entry, leave in town.get_topology()]
     ahead: dict[tuple[int, int], list[int]] = {}
     for number, segment in enumerate(segments):

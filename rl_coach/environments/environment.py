@@ -67,7 +67,7 @@ class SingleLevelSelection(LevelSelection):
 
     :param levels: a dict from the names that users choose to the levels; or the levels themselves, as a list or as one
         text
-    :param force_lower: look the chosen name up in lower case
+    :param force_lower: if no level has the chosen name, look the name up in lower case
     """
 
     def __init__(self, levels: Union[str, list[str], dict[str, str]], force_lower: bool = True):
@@ -84,7 +84,7 @@ class SingleLevelSelection(LevelSelection):
         self.selected_level = level
 
     def _find(self, name: str) -> str:
-        key = name.lower() if self.force_lower else name
+        key = name.lower() if self.force_lower and name not in self.levels else name
         if key in self.levels:
             return self.levels[key]
         if name in self.levels.values() or _FULL_NAME.fullmatch(name):
@@ -300,8 +300,8 @@ class Environment(EnvironmentInterface):
         """Do an action in the simulator, and read its answer."""
         self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
         self._update_state()
-        if type(self.reward) is np.ndarray and self.reward.size == 1:
-            self.reward = self.reward.item()  # of one element, as environments of the older gym answered
+        if isinstance(self.reward, (np.ndarray, np.generic)) and self.reward.size == 1:
+            self.reward = self.reward.item()  # a sum of rewards of 16 or 32 bits would be inexact
         self.total_reward_in_current_episode += self.reward
 
     @property
@@ -478,9 +478,10 @@ class Environment(EnvironmentInterface):
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
         self._window.tick(self._pace())
         action = self.keyboard.action_for(self._window.pressed_keys())
-        mask = self.state_space.action_mask_name
-        if action is not None and mask is not None and not self.state[mask][action]:
-            action = None
+        name = self.state_space.action_mask_name
+        if action is not None and name is not None:
+            masks: Any = self.state_space[name]
+            action = action if np.array_equal(masks.action_nearest(self.state[name], action), action) else None
         self._user_acted = action is not None
         return action
 

@@ -184,10 +184,7 @@ class FirstSteps:
         self._say(mask_findings(observation, info))
 
     def __call__(self, action: Any) -> tuple:
-        """Do a step, and check its answer.
-
-        :raises CoachError: if the reward is not a number
-        """
+        """Do a step, and check its answer. :raises CoachError: if the reward is not a number"""
         answer = self._own_step(action)
         self._num_steps += 1
         if self._num_steps == CHECKED_STEPS:

@@ -47,7 +47,6 @@ class EnvironmentCopies(EnvironmentInterface):
         return self._action_space
 
     def get_target_success_rate(self) -> float:
-        """The share of evaluation episodes that must succeed, 0 to 1."""
         return self._target_success_rate
 
     @property
@@ -76,10 +75,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return {index: self.copies[index].reset_internal_state(is_forced) for index, is_forced in forced.items()}
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
-        """Act once in each copy.
-
-        :param actions: one action for each copy
-        """
+        """Act once in each copy. :param actions: one action for each copy"""
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
@@ -175,23 +171,17 @@ class EnvironmentProcesses(EnvironmentCopies):
         return self._ask(self._processes.get_attr, "description")[0]
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Call a method of the processes, and return the answers of all copies.
-
-        :raises TrainingError: if a copy has died, or its environment failed; all later calls raise it again
-        """
+        """The answers of all copies to a call. If a copy has died or failed, all later calls raise the same error."""
         if self._failure is not None:
             raise self._failure
         try:
-            return self._answer(method, *arguments, **keywords)
+            return method(*arguments, **keywords)
+        except (EOFError, ConnectionError) as error:
+            self._failure = TrainingError(self._obituary())
+            raise self._failure from error
         except Exception as error:
             self._failure = error
             raise
-
-    def _answer(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        try:
-            return method(*arguments, **keywords)
-        except (EOFError, ConnectionError) as error:
-            raise TrainingError(self._obituary()) from error
 
     def _obituary(self) -> str:
         for index, process in enumerate(self._processes.processes):
@@ -224,8 +214,7 @@ class EnvironmentProcesses(EnvironmentCopies):
         are_forced = [forced.get(index, False) for index in range(self.num_copies)]
         self._ask(self._processes.set_attr, "is_forced", are_forced)
         mask = np.array([index in forced for index in range(self.num_copies)])
-        observations, infos = self._ask(self._processes.reset, options={"reset_mask": mask})
-        return observations, infos
+        return self._ask(self._processes.reset, options={"reset_mask": mask})
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
         observations, *_, infos = self._ask(self._processes.step, actions)
@@ -263,10 +252,7 @@ def _description_of(environment: Any) -> Description:
 class _CopyForGymnasium(gymnasium.Env):
     """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory. The other values
     of an answer are sent as its info. Gymnasium calls a method of all copies with the same arguments. An argument that
-    differs between copies is therefore set as an attribute first.
-
-    :param make: function that builds the environment
-    """
+    differs between copies is therefore set as an attribute first."""
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
@@ -336,7 +322,8 @@ def _kill_all(processes: Sequence[Any]) -> None:
 
 
 def _box_of(example: np.ndarray) -> gymnasium.spaces.Box:
-    if example.dtype.kind == "f":
-        return gymnasium.spaces.Box(-np.inf, np.inf, example.shape, example.dtype.type)
-    limits = np.iinfo(example.dtype) if example.dtype.kind in "iu" else np.iinfo(np.uint8)
-    return gymnasium.spaces.Box(limits.min, limits.max, example.shape, example.dtype.type)
+    low, high = (0, 1) if example.dtype.kind == "b" else (-np.inf, np.inf)
+    if example.dtype.kind in "iu":
+        limits = np.iinfo(example.dtype)
+        low, high = limits.min, limits.max
+    return gymnasium.spaces.Box(low, high, example.shape, example.dtype.type)

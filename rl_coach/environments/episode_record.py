@@ -70,10 +70,7 @@ def _is_list_of_numbers(action: Any) -> bool:
 
 
 def _plain_actions_of_players(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The form of ``_plain_actions`` for several players.
-
-    :param actions: for each step, the actions of the players that acted, by player
-    """
+    """The form of ``_plain_actions`` for several players. :param actions: by step and by player"""
     players = sorted({player for action in actions for player in action})
     own = {player: _plain_actions([action[player] for action in actions if player in action]) for player in players}
     return None if None in own.values() else {"players": own, "acting": [list(action) for action in actions]}

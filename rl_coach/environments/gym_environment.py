@@ -116,10 +116,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Restore the settings from a result of ``as_seen``.
-
-        :raises CoachError: if the settings are damaged
-        """
+        """Restore the settings from a result of ``as_seen``. :raises CoachError: if the settings are damaged"""
         if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
             raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
         vars(self).update(seen)
@@ -273,10 +270,7 @@ class GymEnvironment(Environment):
         names: Sequence[str] | None,
         combines_choices: bool | None,
     ) -> Probe:
-        """Set the spaces, and the functions that convert values to and from the simulator's form.
-
-        :return: the simulator's answers to a first reset and step
-        """
+        """Set the spaces and their converters. :return: the simulator's answers to a first reset and step"""
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()

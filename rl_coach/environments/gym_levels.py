@@ -70,28 +70,14 @@ ENVPOOL = "envpool"
 """The library of levels that begin with ``envpool:``."""
 
 # For each beginning of a level's name: the distribution that registers the level, and our extra that installs it.
-_PLUGINS = {
-    "ALE/": ("ale_py", "atari"),
-    "Fetch": ("gymnasium_robotics", "mujoco"),
-    "HandManipulate": ("gymnasium_robotics", "mujoco"),
-    "HandReach": ("gymnasium_robotics", "mujoco"),
-    "Adroit": ("gymnasium_robotics", "mujoco"),
-    "AntMaze": ("gymnasium_robotics", "mujoco"),
-    "PointMaze": ("gymnasium_robotics", "mujoco"),
-    "FrankaKitchen": ("gymnasium_robotics", "mujoco"),
-}
+_ROBOTS = ("Fetch", "HandManipulate", "HandReach", "Adroit", "AntMaze", "PointMaze", "FrankaKitchen")
+_PLUGINS = {"ALE/": ("ale_py", "atari"), **dict.fromkeys(_ROBOTS, ("gymnasium_robotics", "mujoco"))}
 _EXTRA_OF_ENTRY_POINT = {"ale_py": "atari", "gymnasium.envs.mujoco": "mujoco", "gymnasium_robotics": "mujoco"}
-_GYMNASIUMS_EXTRA_OF_ENTRY_POINT = {
-    "gymnasium.envs.box2d": "box2d",
-    "gymnasium.envs.toy_text": "toy-text",
-    "gymnasium.envs.classic_control": "classic-control",
-}
+_EXTRAS_OF_GYMNASIUM = ("box2d", "toy-text", "classic-control")
 _WITHOUT_SUCCESSOR = {
-    "Thrower": "'Pusher-v5' is the most similar level",
-    "Striker": "'Pusher-v5' is the most similar level",
+    **dict.fromkeys(("Thrower", "Striker"), "'Pusher-v5' is the most similar level"),
     "Roboschool": "the most similar levels are levels of MuJoCo, such as 'Ant-v5'",
 }
-
 
 # MuJoCo levels of version 2 that had longer observations than today's levels.
 _OBSERVATION_LENGTHS = {
@@ -148,7 +134,7 @@ def _import(module: str, level: str) -> ModuleType:
 
 @contextlib.contextmanager
 def _naming_missing_modules(level: str) -> Iterator[None]:
-    """Inside this context, a missing module is a ``CoachError`` that names the level. :param level: the level"""
+    """Inside this context, a missing module is a ``CoachError`` that names the level."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -156,11 +142,7 @@ def _naming_missing_modules(level: str) -> Iterator[None]:
 
 
 def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
-    """An error for a level whose module does not exist, or imports a module that does not exist.
-
-    :param level: the level, ``module:name`` or ``path/to/file.py:name``
-    :param error: the error of the import
-    """
+    """An error for a level whose module does not exist, or imports a module that does not exist."""
     if error.name and error.name != "gym" and f"{level.partition(':')[0]}.".startswith(f"{error.name}."):
         return CoachError(
             f"no level '{level}': there is no module '{error.name}'; correct the name, or install the module's package"
@@ -314,17 +296,18 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
         newest = _newest_version(specification.id)
         if newest is not None and newest.id != specification.id:
             raise ImportError(str(error)) from error
-        raise CoachError(_how_to_install(specification, str(error))) from error
+        command = _installation_of(specification)
+        advice = f": {command}" if command else ""
+        raise CoachError(
+            f"level '{specification.id}' needs a package that is not installed{advice} ({error})"
+        ) from error
     except gymnasium.error.Error as error:
         raise CoachError(f"level '{specification.id}' cannot be created: {error}") from error
 
 
 @contextlib.contextmanager
 def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
-    """Inside this context, a constructor refuses unknown arguments with a ``CoachError``.
-
-    :raises CoachError: if the level's constructor does not have one of the arguments
-    """
+    """Inside this context, a constructor refuses unknown arguments with a ``CoachError``."""
     try:
         yield
     except TypeError as error:
@@ -366,16 +349,10 @@ def _installation_of(specification: Any) -> str:
     for beginning, extra in _EXTRA_OF_ENTRY_POINT.items():
         if entry_point.startswith(beginning):
             return install_command(extra)
-    for beginning, extra in _GYMNASIUMS_EXTRA_OF_ENTRY_POINT.items():
-        if entry_point.startswith(beginning):
+    for extra in _EXTRAS_OF_GYMNASIUM:
+        if entry_point.startswith(f"gymnasium.envs.{extra.replace('-', '_')}"):
             return pip_install(f"gymnasium[{extra}]")
     return ""
-
-
-def _how_to_install(specification: Any, reason: str) -> str:
-    command = _installation_of(specification)
-    advice = f": {command}" if command else ""
-    return f"level '{specification.id}' needs a package that is not installed{advice} ({reason})"
 
 
 def find_specification(name: str) -> Any:

@@ -37,8 +37,12 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
             observation, reward, terminated, truncated, info = self.env.step(action)
             total_reward += reward
             has_ended = terminated or truncated
-            if is_seen or has_ended:
-                merged = observation if merged is None else np.maximum(merged, observation)
+            if merged is not None:
+                merged = np.maximum(merged, observation)
+            elif has_ended or frame == self.frameskip - 1:
+                merged = observation
+            elif is_seen:
+                merged = np.array(observation)  # the environment may write the next frame into the same array
             if has_ended:
                 break
         return merged, total_reward, terminated, truncated, info

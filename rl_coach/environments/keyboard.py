@@ -67,10 +67,7 @@ class Keyboard:
                 self._actions.setdefault(keys, action)
 
     def _count(self, space: ActionSpace) -> None:
-        """Give each action one of the keys 1, 2, …, 9, 0, a, b, …
-
-        :raises CoachError: if the actions cannot be counted, or there are too many
-        """
+        """Give each action one of the keys 1, 2, …, 9, 0, a, b, …"""
         if not isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(
                 f"a {type(space).__name__} cannot be played with keys: --play needs discrete actions, "

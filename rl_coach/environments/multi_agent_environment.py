@@ -240,8 +240,39 @@ class MultiAgentEnvironment(Environment):
         """Answers to the players that have had no answer to their last action. Empty if all players act at once."""
         return {}
 
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), **self._random_actions()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._restore_random_actions(state)
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        state = super().get_episode_state()
+        return None if state is None else {**state, **self._random_actions()}
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        is_same = super().set_episode_state(state)
+        self._restore_random_actions(state)
+        return is_same
+
+    def _random_actions(self) -> dict[str, Any]:
+        """The random streams of the players' spaces, from which agents draw random actions."""
+        return {"action_spaces": [space.rng.bit_generator.state for space in self._action_space.sub_action_spaces]}
+
+    def _restore_random_actions(self, state: dict[str, Any]) -> None:
+        # older checkpoints may not have them
+        for space, saved in zip(self._action_space.sub_action_spaces, state.get("action_spaces", ())):
+            space.rng.bit_generator.state = saved
+
     # The whole episode, for callers that know only one player
 
     def get_random_action(self) -> dict[str, ActionType]:  # type: ignore[override]
-        """A random action for each player that acts next."""
-        return {player: self.action_space_of(player).sample() for player in self._players_to_act()}
+        """A random action for each player that acts next, one that the player's state allows."""
+        answers: dict[str, EnvResponse] = getattr(self.last_env_response, "answers", {})
+        return {player: self._random_action(player, answers.get(player)) for player in self._players_to_act()}
+
+    def _random_action(self, player: str, answer: EnvResponse | None) -> ActionType:
+        spaces = self.spaces[player]
+        mask = None if answer is None else spaces.action_mask(answer.next_state)
+        return spaces.action.sample() if mask is None else spaces.action.sample_with_info(mask).action

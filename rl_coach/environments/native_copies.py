@@ -108,11 +108,7 @@ class NativeCopies(EnvironmentCopies):
         return self._states, self._infos
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Act in all copies.
-
-        :param actions: [N, ...]
-        :return: rewards, terminated and truncated, [N] each
-        """
+        """Act in all copies. :return: rewards, terminated and truncated, [N] each"""
         observations, rewards, terminated, truncated, infos = self._ask(self._simulator.step, actions)
         if self._copies_arrays:
             observations, infos = copy.deepcopy((observations, infos))
@@ -173,12 +169,8 @@ class NativeCopies(EnvironmentCopies):
         return None if self._saved is None or self._next_seed is not None else self.get_state()
 
     def _take_singles(self, states: list[dict[str, Any]], restore: Callable[[dict[str, Any]], Any]) -> bool:
-        """Continue from the states of ``sync`` copies.
-
-        :param restore: function that restores one of these states in the ordinary environment; it returns False if that
-            fails
-        :return: True if all states were restored
-        """
+        """Continue from the states of ``sync`` copies. The function ``restore`` restores each of them in the ordinary
+        environment, or returns False. :return: False if ``restore`` has returned False"""
         if self._saved is None:
             raise CoachError(
                 "the saved environments were not stepped with env_params.vectorization 'native': set "

@@ -98,10 +98,7 @@ class Window:
                 self._tapped.add(event.key)
 
     def tick(self, frames_per_second: float) -> None:
-        """Wait until the next frame is due.
-
-        :param frames_per_second: the rate of the frames; 0 does not wait
-        """
+        """Wait until the next frame is due. :param frames_per_second: the rate of the frames; 0 does not wait"""
         if self._clock is not None:
             self._clock.tick(frames_per_second)
 

@@ -18,6 +18,7 @@ _OF_AN_EPISODE = {
     "Blackjack": (-1.0, 1.5),
     "Pong": (-21.0, 21.0),
 }
+_CHANGE_REWARDS = {"reward_schedule", "sutton_barto_reward"}  # arguments of these environments
 
 
 def range_of_episodes(environment: Any) -> tuple[float, float] | None:
@@ -27,7 +28,7 @@ def range_of_episodes(environment: Any) -> tuple[float, float] | None:
         otherwise from the known range of Gymnasium's environment with this name
     """
     specification = getattr(getattr(environment, "env", None), "spec", None)
-    name = str(getattr(specification, "name", ""))
+    name = _name_of(specification)
     if name in _OF_AN_EPISODE:
         return _OF_AN_EPISODE[name]
     steps = getattr(specification, "max_episode_steps", None)
@@ -39,3 +40,12 @@ def range_of_episodes(environment: Any) -> tuple[float, float] | None:
         return None
     # an episode may end at once
     return min(0.0, low * steps), max(0.0, high * steps)
+
+
+def _name_of(specification: Any) -> str:
+    """The name of an environment with Gymnasium's rewards; empty if an argument or a user's wrapper may change them."""
+    arguments = getattr(specification, "kwargs", None) or {}
+    wrappers = getattr(specification, "additional_wrappers", ())
+    if _CHANGE_REWARDS & arguments.keys() or any(not one.entry_point.startswith("rl_coach.") for one in wrappers):
+        return ""
+    return str(getattr(specification, "name", ""))

@@ -6,6 +6,7 @@ robosuite is imported when an environment is made, not with this module.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import pathlib
@@ -221,7 +222,9 @@ class RobosuiteEnvironment(SeededEnvironment):
             level, seed, frame_skip, human_control, custom_reward_threshold, visualization_parameters,
             target_success_rate, **kwargs,
         )  # fmt: skip
-        self.base_parameters = base_parameters
+        self.base_parameters = copy.copy(base_parameters)
+        own = vars(self.base_parameters)
+        own.update({name: value for name, value in extra_parameters.items() if name in own})
         self.use_joint_vel_obs = use_joint_vel_obs
         self._changes = (dr_every_n_steps_min, dr_every_n_steps_max) if apply_dr else None
         self._rng = np.random.default_rng(seed)
@@ -401,10 +404,7 @@ def _robot(suite: Any, robot: Any) -> Any:
 
 
 def _controller(suite: Any, controller: str | None, file: str | None, robot: Any) -> Any:
-    """The settings of the robots' controllers; None uses robosuite's defaults.
-
-    :raises CoachError: if the controller or the file does not exist
-    """
+    """The settings of the robots' controllers; None uses robosuite's defaults."""
     if controller is None and file is None:
         return None
     if file is None and controller not in robosuite_controllers:

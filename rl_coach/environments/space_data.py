@@ -10,10 +10,7 @@ from rl_coach.utils import CoachError
 
 
 def space_as_data(space: Any) -> dict[str, Any]:
-    """A space as JSON.
-
-    :raises CoachError: if agents do not support this kind of space
-    """
+    """A space as JSON. :raises CoachError: if agents do not support this kind of space"""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Dict):
@@ -46,10 +43,7 @@ def _folded(bound: np.ndarray) -> Any:
 
 
 def space_from_data(data: dict[str, Any]) -> Any:
-    """The space from the data of ``space_as_data``.
-
-    :raises CoachError: if the data is damaged
-    """
+    """The space from the data of ``space_as_data``. :raises CoachError: if the data is damaged"""
     from gymnasium import spaces
 
     try:

@@ -271,10 +271,7 @@ class StarCraft2Environment(Environment):
 
 
 def _import_pysc2() -> SimpleNamespace:
-    """The parts of pysc2 that Coach uses.
-
-    :raises CoachError: if pysc2 is not installed, or the installed protobuf refuses its messages
-    """
+    """The parts of pysc2 that Coach uses."""
     try:
         with _shuffle_of_python_3_10():
             from pysc2.env import sc2_env

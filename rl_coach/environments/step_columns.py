@@ -32,10 +32,7 @@ class StepColumns:
 
     @classmethod
     def of(cls, responses: Sequence[EnvResponse], states: dict[str, np.ndarray] | None = None) -> StepColumns:
-        """The columns of single answers.
-
-        :param states: the states of the answers as columns; None stacks the states
-        """
+        """The columns of single answers. :param states: the states of the answers as columns; None stacks the states"""
         has_goals = responses[0].goal is not None
         terminated = np.array([response.terminated for response in responses], np.bool_)
         return cls(

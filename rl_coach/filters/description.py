@@ -118,10 +118,7 @@ class DescriptionReader:
         return cls(**self.decode(description["settings"]))
 
     def _named(self, path: str) -> Any:
-        """The class with the path ``module:Outer.Inner``. An allowed module must define it.
-
-        :raises CoachError: if the module is not allowed, or has no class of this name
-        """
+        """The class with the path ``module:Outer.Inner``. An allowed module must define it."""
         module_name, _, name = path.partition(":")
         if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):
             raise CoachError(

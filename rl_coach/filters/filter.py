@@ -74,9 +74,7 @@ class _FilterChain(Filter):
         return self._with({path: member.for_evaluation() for path, member in self._members()})
 
     def _with(self, twins: dict[tuple[str, ...], Any]) -> Any:
-        """A copy of the chain with other filters. :param twins: the filters by their paths of names; see
-        ``_members``
-        """
+        """A copy of the chain with other filters. :param twins: the filters by their paths of names"""
         if all(twins[path] is member for path, member in self._members()):
             return self
         chain = copy.copy(self)
@@ -84,7 +82,7 @@ class _FilterChain(Filter):
         return chain
 
     def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
-        """Replace the contained filters. :param members: the filters by their paths of names; see ``_members``"""
+        """Replace the contained filters. :param members: the filters by their paths of names"""
         raise NotImplementedError
 
     def episode_state(self) -> Any:
@@ -136,7 +134,8 @@ class _FilterChain(Filter):
             member.restore_state_from_checkpoint(checkpoint_dir, self._prefix(checkpoint_prefix, path))
 
     def _prefix(self, checkpoint_prefix: Union[int, str], path: tuple[str, ...]) -> str:
-        return ".".join([str(checkpoint_prefix), *([self.name] if self.name else []), *path])
+        names = [name.replace("/", ".") for name in path]  # nested observations have names with slashes
+        return ".".join([str(checkpoint_prefix), *([self.name] if self.name else []), *names])
 
 
 def _insert(filters: dict[str, AnyFilter], name: str, new: AnyFilter, first: bool) -> dict[str, AnyFilter]:

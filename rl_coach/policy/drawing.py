@@ -11,10 +11,7 @@ from rl_coach.utils import CoachError, TrainingError
 
 
 def allowed_actions(action_mask: np.ndarray) -> np.ndarray:
-    """The numbers of the actions that a mask allows.
-
-    :raises CoachError: if the mask allows no action
-    """
+    """The numbers of the actions that a mask allows. :raises CoachError: if the mask allows no action"""
     allowed = np.flatnonzero(action_mask)
     if not allowed.size:
         raise CoachError("the action mask allows no action")

@@ -144,10 +144,7 @@ class Policy:
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 
     def _act_on_zeros(self) -> None:
-        """Act once with an observation near 0, so that a policy with parts that do not fit fails while it is loaded.
-
-        :raises CoachError: if the network cannot be computed; filters and spaces may raise other errors
-        """
+        """Act once with an observation near 0: if the parts of a policy do not fit, its loading fails."""
         state = {name: _nearest_to_zero(self._spaces[name]) for name in self._inputs}
         state = self._input_filters[0].filter_trained(
             {name: self._fitting(name, value, ()) for name, value in state.items()}
@@ -291,12 +288,8 @@ class Policy:
         return ", ".join(f"'{name}'" for name in names)
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
-        """Check an observation, and convert it to the form of Coach's spaces.
-
-        :param name: the observation's name
-        :param value: the observation, or a batch of observations
-        :param batch: the lengths of the axes before the axes of one observation, such as (B,); () for one observation
-        """
+        """Check an observation, and convert it to the form of Coach's spaces. :param batch: the lengths of the axes
+        before the axes of one observation, such as (B,)"""
         space = self._spaces[name]
         if isinstance(space, ActionMaskSpace):
             return read_masks(space, value, f"the observation '{name}'", batch)

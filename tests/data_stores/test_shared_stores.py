@@ -117,6 +117,19 @@ def test_a_checkpoint_to_start_from_is_copied(tmp_path):
     assert (tmp_path / "shared" / "5_Step-1.ckpt").is_dir()
 
 
+def test_the_marks_of_a_finished_run_are_not_those_of_the_next(s3, tmp_path):
+    old, shared, there = tmp_path / "old", tmp_path / "shared", tmp_path / "there"
+    old.mkdir()
+    for name in (".finished", ".ready", ".coach_checkpoint"):
+        (old / name).write_text(name)
+    store = nfs_store(shared)
+    store.setup_checkpoint_dir(str(old))
+    assert not store.end_of_policies()
+    assert [path.name for path in shared.iterdir()] == [".coach_checkpoint"]
+    s3_store(s3, tmp_path, there).setup_checkpoint_dir(str(old))
+    assert [pathlib.Path(name).name for name in s3.objects] == [".coach_checkpoint"]
+
+
 def test_no_server_of_nfs_is_started(tmp_path):
     store = nfs_store(tmp_path)
     with pytest.raises(CoachError, match="nfs_server"):

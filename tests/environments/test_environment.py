@@ -52,6 +52,12 @@ def test_a_single_level_selection_maps_names_to_levels():
     assert str(selection) == "PongDeterministic-v4"
 
 
+def test_a_name_with_capitals_is_found():
+    selection = SingleLevelSelection({"Easy": "Corridor-v0"})
+    selection.select("Easy")
+    assert str(selection) == "Corridor-v0"
+
+
 def test_a_single_level_selection_may_heed_case():
     selection = SingleLevelSelection("Pong-v4", force_lower=False)
     selection.select("Pong-v4")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -76,3 +77,27 @@ def test_nothing_is_saved_where_one_episode_cannot_be(start):
     assert copies.get_episode_state() is None
     copies.begin_episodes({1: True})
     assert copies.get_episode_state() is not None
+
+
+class BooleanMasks(gymnasium.Env):
+    """Masks of True and False, as in SB3-Contrib."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.bool_)
+    action_space = gymnasium.spaces.Discrete(2)
+    info = {"action_mask": np.array([True, False])}
+
+    def reset(self, *, seed=None, options=None):
+        return np.ones(1, np.bool_), self.info
+
+    def step(self, action):
+        return np.zeros(1, np.bool_), 0.0, False, False, self.info
+
+
+@pytest.mark.parametrize("kind", [EnvironmentCopies, EnvironmentProcesses])
+def test_masks_and_observations_may_be_boolean(kind, in_training):
+    settings = {"level": f"{__file__}:BooleanMasks", "visualization_parameters": VisualizationParameters()}
+    copies = in_training(kind([partial(GymEnvironment, frame_skip=1, **settings)] * 2))
+    copies.begin_episodes({0: True, 1: True})
+    states = copies.step_columns(np.zeros(2, int)).states
+    assert states["action_mask"].tolist() == [[True, False]] * 2
+    assert states["observation"].tolist() == [[False]] * 2

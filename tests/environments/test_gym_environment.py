@@ -138,6 +138,27 @@ def test_mujoco(make_environment):
     assert environment.reward_space.reward_success_threshold == 3800
 
 
+class SmallRewards(gymnasium.Env):
+    """Rewards of 0.1 in 16 bits, which stop growing at 256 if they are summed in 16 bits."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), np.float16(0.1), False, False, {}
+
+
+def test_the_total_of_rewards_of_16_bits_is_exact(make_environment):
+    environment = make_environment(f"{__file__}:SmallRewards", seed=1)
+    for _ in range(4000):
+        environment.step(0)
+    assert environment.total_reward_in_current_episode == pytest.approx(4000 * float(np.float16(0.1)))
+
+
 def test_a_frame_skip_repeats_the_action_and_sums_the_rewards(make_environment):
     environment = make_environment("CartPole-v1", seed=1, frame_skip=3)
     raw = gymnasium.make("CartPole-v1")

@@ -37,6 +37,19 @@ def test_the_last_frames_are_merged_and_all_rewards_summed(frameskip, max_over, 
     assert not terminated
 
 
+def test_frames_in_one_array_are_merged():
+    class OneArray(Frames):
+        screen = np.zeros(12, np.uint8)
+
+        def step(self, action):
+            self.screen[:], *rest = super().step(action)
+            return self.screen, *rest
+
+    env = MaxOverFramesAndFrameskipEnvWrapper(OneArray(12), 4, 3)
+    env.reset()
+    assert np.flatnonzero(env.step(0)[0]).tolist() == [2, 3, 4]
+
+
 @pytest.mark.parametrize(("last", "seen"), [(1, [1]), (2, [2]), (3, [3]), (4, [3, 4])])
 def test_skipping_stops_where_the_episode_ends(last, seen):
     env = MaxOverFramesAndFrameskipEnvWrapper(Frames(last), 4, 2)

@@ -124,6 +124,25 @@ def test_an_episode_is_repeated_to_the_step(level):
     assert all(np.array_equal(one.next_state[name], two.next_state[name]) for name in one.next_state)
 
 
+def test_a_repeated_episode_continues_with_the_same_random_actions():
+    environment, other = made("mpe2.simple_spread_v3"), made("mpe2.simple_spread_v3", seed=9)
+    environment.reset_internal_state(True)
+    for _ in range(3):
+        environment.step(environment.get_random_action())
+    assert other.set_episode_state(environment.get_episode_state())
+    assert [other.get_random_action() for _ in range(5)] == [environment.get_random_action() for _ in range(5)]
+
+
+def test_random_actions_obey_the_masks():
+    environment = made("pettingzoo.classic.tictactoe_v3")
+    for _ in range(10):
+        response = environment.reset_internal_state(True)
+        while not response.game_over:
+            response = environment.step(environment.get_random_action())
+        # the board's referee punishes a forbidden action with -1 and gives nothing to the other player
+        assert sum(environment.total_rewards.values()) == 0
+
+
 def test_continuous_actions_have_the_type_of_their_space():
     settings = {"continuous_actions": True}
     environment = made("mpe2.simple_spread_v3", turns=True, additional_simulator_parameters=settings)

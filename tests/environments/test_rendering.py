@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import gymnasium as gym
 import imageio.v3 as imageio
 import numpy as np
 import pytest
@@ -260,6 +261,38 @@ def test_a_person_acts_with_numbers_where_there_are_no_keys(make_environment, di
     environment._window.close()
     with pytest.raises(KeyboardInterrupt):
         environment.get_action_from_user()
+
+
+class MaskedParts(gym.Env):
+    """Two choices of two; the second choice of the first part is always forbidden."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.MultiDiscrete([2, 2])
+    info = {"action_mask": np.array([1, 0, 1, 1], np.int8)}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), self.info
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, False, self.info
+
+    def render(self):
+        return np.zeros((8, 8, 3), np.uint8)
+
+
+def test_a_person_cannot_choose_a_masked_part(make_environment, display, monkeypatch):
+    parameters = GymVectorEnvironment(f"{__file__}:MaskedParts")
+    parameters.combines_choices = False
+    environment = make_environment(parameters, human_control=True, seed=1)
+    environment.visualization_parameters.max_fps_for_human_control = 0
+    press(environment._window, monkeypatch, pygame.K_2)
+    assert environment.get_action_from_user().tolist() == [0, 1]
+    press(environment._window, monkeypatch, pygame.K_3)
+    assert environment.get_action_from_user() is None
 
 
 def test_a_closed_window_shows_nothing_more(display):

@@ -124,6 +124,13 @@ def test_measurements_are_what_the_robot_feels_and_where_the_cube_is():
 
 
 @with_robosuite
+def test_a_horizon_of_the_extra_parameters_truncates():
+    environment = environment_of(settings(extra_parameters={"horizon": 2}), 3)
+    ends = [environment.step(environment.get_random_action()) for _ in range(2)]
+    assert [(end.game_over, end.terminated) for end in ends] == [(False, False), (True, False)]
+
+
+@with_robosuite
 def test_the_horizon_truncates_and_rewards_of_a_held_action_are_added():
     single, held = environment_of(settings(horizon=4), 3), environment_of(settings(horizon=4, frame_skip=3), 3)
     action = np.full(7, 0.1)

@@ -245,6 +245,16 @@ def test_state_continues_exactly_in_memory_and_through_files(tmp_path):
     assert equal_output(fed(from_file, seed=1), expected)
 
 
+def test_the_state_of_a_nested_observation_has_a_file(tmp_path):
+    original, restored = InputFilter(), InputFilter()
+    for one in (original, restored):
+        one.add_observation_filter("arm/joints", "normalize", ObservationNormalizationFilter())
+    original.observation_filters["arm/joints"]["normalize"].filter(np.ones(3))
+    original.save_state_to_checkpoint(str(tmp_path), "agent")
+    restored.restore_state_from_checkpoint(str(tmp_path), "agent")
+    assert restored.get_state()["observation/arm/joints/normalize"]["count"] == 1
+
+
 def test_only_filters_with_a_state_are_in_it():
     state = statistics_filter().get_state()
     assert sorted(state) == ["observation/observation/normalize", "reward/ewma"]
@@ -363,3 +373,14 @@ def test_statistics_of_a_compiled_loop_count_beyond_32_bits(count):
     pure.take(state)
     assert int(ours.get_state()["count"]) == count + 40
     np.testing.assert_allclose(ours.filter_batch(rows, False), expected.filter_batch(rows, False), rtol=1e-4, atol=1e-5)
+
+
+def test_clipped_whole_numbers_are_equal_in_a_compiled_loop():
+    import keras
+
+    if keras.backend.backend() != "jax":
+        pytest.skip("loops are compiled with JAX only")
+    clip, rows = ObservationClippingFilter(0.5, 2.5), np.arange(5, dtype=np.uint8)[:, None]
+    clipped = np.asarray(clip.pure(keras.ops).apply({}, keras.ops.convert_to_tensor(rows)))
+    assert clipped.dtype == np.uint8
+    np.testing.assert_array_equal(clipped, clip.filter_batch(rows))

@@ -14,6 +14,7 @@ from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.embedder_parameters import ContextEmbedderParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
+from rl_coach.filters.observation.action_mask_filter import with_masks_behind
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.logger import screen
 from rl_coach.spaces import DiscreteActionSpace, GoalsSpace, SpacesDefinition, VectorObservationSpace
@@ -28,6 +29,7 @@ def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
     :raises CoachError: if the environment lacks the observation of these goals
     """
     agent.environment_spaces = spaces
+    agent.input_filter = with_masks_behind(agent.output_filter, agent.input_filter, spaces)
     # without the pre-network filter: its statistics change, so batches are filtered only before an update
     agent.memory_spaces = filtered_spaces(spaces, agent.input_filter, NoInputFilter(), agent.output_filter)
     if agent.ap.algorithm.use_accumulated_reward_as_measurement:

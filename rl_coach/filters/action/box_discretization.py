@@ -27,10 +27,7 @@ class GridFilter(PartialDiscreteActionSpaceMap):
         self.force_int_bins = force_int_bins
 
     def _bins_of(self, space: ActionSpace) -> list[int]:
-        """The number of bins in each dimension of a space.
-
-        :raises CoachError: if there are more or fewer numbers than dimensions, or a number is below 1
-        """
+        """The number of bins in each dimension of a space."""
         if len(space.shape) != 1:
             raise CoachError(f"only spaces of vectors can be discretized, not {space}: use actions of the shape (D,)")
         size, given = int(space.shape[0]), self.num_bins_per_dimension

@@ -34,7 +34,7 @@ class ObservationClippingFilter(VectorizedFilter):
         return clipped.astype(observation.dtype, copy=False)
 
     def pure(self, ops: Any) -> PureFilter:
-        return stateless(lambda batch: ops.clip(batch, self.clipping_low, self.clipping_high))
+        return stateless(lambda batch: ops.cast(ops.clip(batch, self.clipping_low, self.clipping_high), batch.dtype))
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         low, high = self.filter(input_observation_space.low), self.filter(input_observation_space.high)

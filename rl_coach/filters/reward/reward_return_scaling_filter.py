@@ -16,18 +16,12 @@ _SMALLEST_VARIANCE = 1e-8
 
 @dataclass
 class _Returns:
-    """Statistics of the returns of all episodes. All actors share these statistics.
-
-    :param count: number of returns
-    :param mean: mean of the returns
-    :param squares: sum of the squared deviations from the mean
-    :param largest: the largest absolute return
-    """
+    """Statistics of the returns of all episodes. All actors share these statistics."""
 
     count: int = 0
     mean: float = 0.0
-    squares: float = 0.0
-    largest: float = 0.0
+    squares: float = 0.0  # sum of the squared deviations from the mean
+    largest: float = 0.0  # the largest absolute return
 
     def add(self, value: float) -> None:
         """Add a return (Welford 1962)."""
