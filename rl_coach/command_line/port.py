@@ -269,10 +269,8 @@ class _Port:
         self.algorithm = _ALGORITHMS[self.name]
         self.given = script.keywords(made[0], _POSITIONAL)
         self.environment = _environment(script, self.given.get("env"), file)
-        policy = self.given.get("policy")
-        self.policy = (
-            str(policy.value) if isinstance(policy, ast.Constant) else script.origin(script.resolve(policy))[1]
-        )
+        policy = script.resolve(self.given.get("policy"))
+        self.policy = str(policy.value) if isinstance(policy, ast.Constant) else script.origin(policy)[1]
         if self.policy not in ("MlpPolicy", "CnnPolicy", "MlpLstmPolicy", "CnnLstmPolicy"):
             script.leave_out(policy or made[0], f"the policy {self.policy}: the new networks are as for MlpPolicy")
         self.model = made[0]

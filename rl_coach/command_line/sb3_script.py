@@ -16,6 +16,8 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
 
+_ENDS_OF_A_LINE = ("start", "end", "end_fraction")
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -69,7 +71,14 @@ class Script:
             if isinstance(node, ast.ImportFrom):
                 self._imports |= {one.asname or one.name: (node.module or "", one.name) for one in node.names}
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.values.setdefault(node.targets[0].id, []).append((node.lineno, node.value))
+                self._assign(node.targets[0].id, node, node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                self._assign(node.target.id, node, node.value)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._assign(node.target.id, node, ast.BinOp(node.target, node.op, node.value))
+
+    def _assign(self, name: str, node: ast.stmt, value: ast.expr) -> None:
+        self.values.setdefault(name, []).append((node.lineno, value))
 
     def origin(self, node: ast.AST) -> tuple[str, str]:
         """The module and the name of the imported object that an expression (a name or an attribute) stands for."""
@@ -122,7 +131,8 @@ class Script:
         if name in ("zeros", "ones"):
             return float(name == "ones")
         if name in ("get_linear_fn", "LinearSchedule"):
-            return Linear(*(self.value(one) for one in (*node.args, *(word.value for word in node.keywords))))
+            given = self.keywords(node, _ENDS_OF_A_LINE)
+            return Linear(*(self.value(given[one]) for one in _ENDS_OF_A_LINE if one in given))
         if (function := self.functions.get(name)) is not None and len(node.args) == 1:
             inner = [one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)][1:]
             returned = inner[0].body[-1] if inner else None

@@ -196,6 +196,20 @@ model.learn(2000)
     assert (manager.heatup_steps.num_steps, manager.improve_steps.num_steps) == (200, 1800)
 
 
+def test_values_that_a_script_assigns_in_several_ways_are_found(capsys):
+    manager = ported("""
+kind: str = "MlpPolicy"
+steps = 1000
+steps *= 3
+rate = get_linear_fn(end=0.0, start=1e-3, end_fraction=0.5)
+model = DQN(kind, "CartPole-v1", rate, learning_starts=0, train_freq=1)
+model.learn(steps)
+""")
+    assert manager.improve_steps == EnvironmentSteps(3000)
+    assert same(value_of(manager, f"{MAIN}.learning_rate"), LinearSchedule(1e-3, 0.0, 1500))
+    assert "not converted" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_atari_becomes_the_environment_with_its_filters(name):
     manager = ported(f"""
