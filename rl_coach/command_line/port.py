@@ -291,6 +291,9 @@ class _Port:
             is_off = isinstance(node, ast.Constant) and not node.value
             if name not in {*self.settings, *_ELSEWHERE} and (not is_off or name == "normalize_advantage"):
                 script.leave_out(node, f"{name} of {self.name}")
+        if self.environment.is_atari and self.environment.stacked != 4:
+            frames = self.environment.stacked or 1
+            script.leave_out(self.model, f"{frames} frames in an observation: it has 4 frames")
         if self.algorithm.is_on_policy:
             self.rollout = self.settings["n_steps"] * self.environment.copies
             self.total = math.ceil(self.total / self.rollout) * self.rollout
@@ -453,10 +456,12 @@ class _Port:
             if name == "q":
                 lines.append(f"{path}.heads_parameters[0].network_layers_sizes = {tuple(hidden)}")
             else:
-                hidden = [512, *hidden] if is_image else hidden
-                layers = ", ".join(f"{dense}({size})" for size in hidden)
+                layers = ", ".join(f"{dense}({size})" for size in ([512, *hidden] if is_image else hidden))
+                function = "relu" if is_image and not hidden else activation
+                if is_image and function != "relu":
+                    self.script.leave_out(self.model, f"relu after the layer with 512 units: it has {function}")
                 lines += [f"{path}.middleware_parameters.scheme = [{layers}]",
-                          f'{path}.middleware_parameters.activation_function = "{activation}"']  # fmt: skip
+                          f'{path}.middleware_parameters.activation_function = "{function}"']  # fmt: skip
                 lines += [] if is_image else [f"for embedder in {path}.input_embedders_parameters.values():",
                                               "    embedder.scheme = []"]  # fmt: skip
             lines += self._weights(path, name, kwargs)
@@ -493,6 +498,8 @@ class _Port:
     def _optimizer(self, path: str) -> list[str]:
         settings = self.settings
         epsilon = settings.get("rms_prop_eps", 1e-5 if self.algorithm.is_on_policy else 1e-8)
+        if self.name == "QRDQN":
+            epsilon = 0.01 / settings["batch_size"]
         given = {
             "learning_rate": self._schedule(settings["learning_rate"], self._updates),
             "adam_optimizer_beta2": 0.999,
@@ -544,8 +551,21 @@ class _Port:
         """The environment steps between two training phases, and the updates of a phase."""
         frequency, updates = self.settings["train_freq"], self.settings["gradient_steps"]
         number = frequency[0] if isinstance(frequency, list) else frequency
+        if self._updates_for_each_step and self.name != "TD3":
+            self.script.leave_out(self.model, "train_freq in episodes: updates follow after each step")
+            number = 1
         steps = number * self.environment.copies
         return steps, steps if updates == -1 else updates
+
+    @property
+    def _updates_for_each_step(self) -> bool:
+        """True if there is an update for each step of the episodes that have just ended."""
+        return self._counts_episodes and self.settings["gradient_steps"] == -1
+
+    @property
+    def _counts_episodes(self) -> bool:
+        frequency = self.settings["train_freq"]
+        return isinstance(frequency, list) and frequency[1] == "episode"
 
     def _algorithm(self) -> list[str]:
         """The lines that set the algorithm, the memory, the exploration and the filters."""
@@ -593,11 +613,9 @@ class _Port:
         if self.name == "DDPG":
             replay = self._uses("memories.non_episodic.experience_replay", "ExperienceReplayParameters")
             lines.insert(0, f"agent_params.memory = {replay}()")
-        frequency = settings["train_freq"]
         played, updates = self._playing()
-        unit = (
-            "EnvironmentEpisodes" if isinstance(frequency, list) and frequency[1] == "episode" else "EnvironmentSteps"
-        )
+        in_steps = not self._counts_episodes or (self._updates_for_each_step and self.name != "TD3")
+        unit = "EnvironmentSteps" if in_steps else "EnvironmentEpisodes"
         lines.append(f"{path}.num_consecutive_playing_steps = {unit}({played})")
         lines.append(f"{path}.num_consecutive_training_steps = {updates}")
         if "target_update_interval" in settings:
@@ -614,7 +632,10 @@ class _Port:
             lines += self._temperature()
         if self.name in ("TD3", "DDPG"):
             lines += self._noise()
-        lines += [f"{path}.act_for_full_episodes = False"] * (self.name == "TD3" and unit == "EnvironmentSteps")
+        if self.name == "TD3":
+            delay, updates_type = settings["policy_delay"], self._uses("core_types", "TrainingSteps")
+            lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = {updates_type}({delay})")
+            lines.append(f"{path}.act_for_full_episodes = {self._updates_for_each_step}")
         return lines
 
     def _temperature(self) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
@@ -102,6 +102,7 @@ DEFAULTS = {
     },
     ("QRDQN", "CartPole-v1"): {
         f"{MAIN}.learning_rate": 5e-5, f"{ALGORITHM}.atoms": 200, f"{MAIN}.clip_gradients": None,
+        f"{MAIN}.optimizer_epsilon": 0.01 / 32,
         "agent_params.exploration.epsilon_schedule": LinearSchedule(1.0, 0.01, 5),
     },
     ("SAC", "Pendulum-v1"): {
@@ -196,6 +197,26 @@ model.learn(2000)
     assert (manager.heatup_steps.num_steps, manager.improve_steps.num_steps) == (200, 1800)
 
 
+@pytest.mark.parametrize(
+    "name, updates, expected",
+    [
+        ("SAC", -1, (EnvironmentSteps(1), 1, False)),
+        ("SAC", 8, (EnvironmentEpisodes(1), 8, False)),
+        ("TD3", -1, (EnvironmentEpisodes(1), 1, True)),
+        ("TD3", 8, (EnvironmentEpisodes(1), 8, False)),
+    ],
+)
+def test_updates_after_episodes_are_as_many_as_in_the_script(name, updates, expected, capsys):
+    manager = ported(f"""
+model = {name}("MlpPolicy", "Pendulum-v1", train_freq=(1, "episode"), gradient_steps={updates})
+model.learn(2000)
+""")
+    algorithm = manager.agent_params.algorithm
+    made = algorithm.num_consecutive_playing_steps, algorithm.num_consecutive_training_steps
+    assert (*made, algorithm.act_for_full_episodes) == expected
+    assert ("train_freq in episodes: updates follow" in capsys.readouterr().out) == (name == "SAC" and updates == -1)
+
+
 def test_values_that_a_script_assigns_in_several_ways_are_found(capsys):
     manager = ported("""
 kind: str = "MlpPolicy"
@@ -208,6 +229,25 @@ model.learn(steps)
     assert manager.improve_steps == EnvironmentSteps(3000)
     assert same(value_of(manager, f"{MAIN}.learning_rate"), LinearSchedule(1e-3, 0.0, 1500))
     assert "not converted" not in capsys.readouterr().out
+
+
+def test_the_targets_of_td3_move_with_the_policy():
+    manager = ported('model = TD3("MlpPolicy", "Pendulum-v1", policy_delay=3)\nmodel.learn(2000)\n')
+    assert value_of(manager, TARGET) == TrainingSteps(3)
+
+
+def test_the_layer_after_an_image_has_relu(capsys):
+    manager = ported("""
+env = VecFrameStack(make_atari_env("PongNoFrameskip-v4"), n_stack=2)
+model = PPO("CnnPolicy", env)
+model.learn(10_000)
+""")
+    assert value_of(manager, f"{MAIN}.middleware_parameters.activation_function") == "relu"
+    assert "2 frames in an observation: it has 4 frames" in capsys.readouterr().out
+    ported(
+        'model = PPO("CnnPolicy", "CarRacing-v3", policy_kwargs={"net_arch": [64]})\nmodel.learn(100)\n', "-o", "b.py"
+    )
+    assert "relu after the layer with 512 units: it has tanh" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["PPO", "DQN"])
