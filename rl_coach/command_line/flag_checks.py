@@ -74,6 +74,19 @@ def refuse_budget(args: argparse.Namespace, what: str) -> None:
         raise CoachError(f"--budget: {what}")
 
 
+def refuse_several(args: argparse.Namespace, command: str) -> None:
+    """Raise an error if the flags of a command that needs one run select several runs, or no run.
+
+    :param args: the flags
+    :param command: the command, for the message
+    :raises CoachError: if ``--seeds`` or ``--list`` is given, or the directory of ``--resume`` has several runs
+    """
+    if args.seeds or args.list is not None:
+        raise CoachError(f"{command} needs a single run: leave out --{'seeds' if args.seeds else 'list'}")
+    if are_several(args):
+        raise CoachError(f"'{args.resume}' has several runs: give the directory of one of them")
+
+
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
     """True if an orchestrator written for Intel's Coach has started this process as the trainer or a rollout worker."""
     return args.distributed_coach_run_type in (TRAINER, ROLLOUT_WORKER)

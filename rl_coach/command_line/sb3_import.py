@@ -18,6 +18,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     """
     own, flags = command_line.parser_of("import").parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    flag_checks.refuse_several(args, "coach import")
     flag_checks.refuse_budget(args, "nothing is trained: leave out --budget")
     args.imported = own.file
     from rl_coach.policy import stable_baselines3  # imported here, so that --help is fast

@@ -100,6 +100,8 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     :raises CoachError: if a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
+    if not directories:
+        raise CoachError(f"no run in {', '.join(map(repr, experiments))} has begun, so there is nothing to evaluate")
     args = parser.parse_args(["--resume", directories[0], *flags])
     if args.seeds:
         parser.error("--seeds trains; to evaluate runs, give their directories, or their common directory")
