@@ -31,7 +31,7 @@ _RANGES = {
 }  # fmt: skip
 _CHOICE = "choice"
 _NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
-_LONGEST_VALUE = 40
+_LONGEST_VALUE, _LONGEST_NAME = 40, 200
 _TRIES = 100
 
 
@@ -290,10 +290,10 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
 
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
-    """The settings with unique names. A number is added to all names if two were shortened to the same text."""
-    if len({one.name for one in found}) == len(found):
+    """The settings with unique names. If two names are equal, or a name is too long for a file, all get a number."""
+    if len({one.name for one in found}) == len(found) and all(len(one.name) <= _LONGEST_NAME for one in found):
         return list(found)
-    return [Setting(f"{one.name}_{number}", one.custom_parameter) for number, one in enumerate(found)]
+    return [Setting(f"{one.name[:_LONGEST_NAME]}_{number}", one.custom_parameter) for number, one in enumerate(found)]
 
 
 def distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:
