@@ -116,7 +116,7 @@ def _largest_return(run: Evidence) -> float:
     """A bound of the discounted return: the larger of the largest total reward of an episode, and the return if each
     step had the largest mean reward per step."""
     # rows of evaluations have an episode length, but no training reward
-    episodes = run.rows[[_SHAPED_REWARD, "Episode Length"]].dropna()
+    episodes = run.rows.reindex(columns=[_SHAPED_REWARD, "Episode Length"]).dropna()
     if episodes.empty:
         return 0.0
     rewards = episodes[_SHAPED_REWARD].abs()
