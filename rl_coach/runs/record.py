@@ -53,7 +53,7 @@ def write(
     from rl_coach.utilities import files
 
     path = directory / RECORD_FILE
-    run = run_record()
+    run = {**run_record()}
     if command_line:
         run["command_line"] = command_line
     if path.is_file():
