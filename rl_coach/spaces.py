@@ -12,6 +12,7 @@ import numpy as np
 from rl_coach.core_types import ActionInfo, ActionType, StateType
 from rl_coach.utilities import raw_actions
 from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError, eps
 
 Bound = Union[None, int, float, np.ndarray]
@@ -75,7 +76,7 @@ class Space:
     def val_matches_space_definition(self, val: Any) -> bool:
         """True if a value has the shape of the space and lies within its bounds."""
         val = np.asarray(val)
-        if val.dtype == object or val.shape != tuple(self.shape):
+        if val.dtype.kind not in NUMBERS or val.shape != tuple(self.shape):
             return False
         return bool(np.all(val >= self.low) and np.all(val <= self.high))
 
@@ -615,7 +616,11 @@ class DiscreteActionSpace(ActionSpace):
         return int(equal.argmax()) if equal.any() else -1
 
     def val_matches_space_definition(self, val: Any) -> bool:
-        return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val
+        if isinstance(val, (int, np.integer)):  # nearly always, and faster
+            return bool(0 <= val < self.num_actions)
+        array = np.asarray(val)
+        is_number = array.ndim == 0 and array.dtype.kind in NUMBERS
+        return bool(is_number and 0 <= array < self.num_actions and array % 1 == 0)
 
     def get_description(self, action: int) -> str:
         if not self.contains(action):
@@ -682,7 +687,7 @@ class MultiDiscreteActionSpace(ActionSpace):
 
     def val_matches_space_definition(self, val: Any) -> bool:
         array = np.asarray(val)
-        if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
+        if array.dtype.kind not in NUMBERS or array.shape != tuple(self.shape):
             return False
         return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
 
