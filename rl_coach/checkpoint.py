@@ -151,7 +151,6 @@ class CheckpointStateFile:
 class CheckpointStateReader:
     """Finds the checkpoints of a directory.
 
-    :param checkpoint_dir: the directory
     :param checkpoint_state_optional: True also finds checkpoints in a directory without a state file; False treats
         this directory as empty
     """
@@ -191,7 +190,6 @@ class CheckpointStateReader:
 class CheckpointStateUpdater:
     """Updates the state file of a directory when its checkpoints change.
 
-    :param checkpoint_dir: the directory
     :param read_all: True reads all existing checkpoints; False reads only the newest checkpoint
     """
 
@@ -223,7 +221,6 @@ class CheckpointStateUpdater:
 def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> CheckpointState | None:
     """The checkpoints of a directory; None if there are none.
 
-    :param checkpoint_dir: the directory
     :param all_checkpoints: True for all checkpoints; False for only the newest checkpoint
     """
     return CheckpointStateUpdater(checkpoint_dir, read_all=all_checkpoints).get_checkpoint_state()

@@ -173,8 +173,6 @@ class CoachInterface(CoachLauncher):
 def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
     """Build a graph and run it.
 
-    :param graph_manager: the graph manager
-    :param task_parameters: the settings of the run
     :raises CoachError: if agent and environment do not fit
     :raises TrainingError: if training itself fails
     """

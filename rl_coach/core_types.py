@@ -334,10 +334,7 @@ class EnvResponse:
     goal: GoalType = _another_name("_goal")
 
     def add_info(self, info: dict[str, Any]) -> None:
-        """Add keys to ``info``.
-
-        :raises ValueError: if a key exists already
-        """
+        """Add keys to ``info``. :raises ValueError: if a key exists already"""
         _add_new_keys(self.info, info)
 
     def __repr__(self) -> str:
@@ -412,10 +409,7 @@ class Transition:
         self._n_step_discounted_rewards = value
 
     def add_info(self, new_info: dict[str, Any]) -> None:
-        """Add keys to ``info``.
-
-        :raises ValueError: if a key exists already
-        """
+        """Add keys to ``info``. :raises ValueError: if a key exists already"""
         _add_new_keys(self.info, new_info)
 
     def update_info(self, new_info: dict[str, Any]) -> None:
@@ -652,10 +646,7 @@ class Batch:
         return _expand(self.terminated_column, expand_dims)
 
     def goals(self, expand_dims: bool = False) -> np.ndarray:
-        """[B, ...] the goals during the steps.
-
-        :raises ValueError: if the transitions have no goals
-        """
+        """[B, ...] the goals during the steps. :raises ValueError: if the transitions have no goals"""
         if self.goal_column is None:
             raise ValueError("these transitions have no goals")
         return _expand(self.goal_column, expand_dims)

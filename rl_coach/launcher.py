@@ -141,7 +141,6 @@ class CoachLauncher:
     ) -> argparse.Namespace:
         """The values of all flags. ``framework`` is a ``Frameworks``, and ``experiment_path`` is the run's directory.
 
-        :param parser: the parser of the command line
         :param arguments: the arguments, without the program's name; None uses the arguments of this process
         :raises CoachError: if a flag or a value does not exist, or this version does not support the flag
         """
@@ -407,7 +406,6 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
 
     :param program: the program; it returns its exit code, or None for 0
     :param shows_tracebacks: returns True if the traceback of an error must be printed, too
-    :return: the exit code
     """
     try:
         return program() or DONE
@@ -442,7 +440,6 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
     this is a bug.
 
     :param name: the program's name
-    :return: the exit code
     """
     if error.name is None or error.name.partition(".")[0] == "rl_coach":
         raise error

@@ -223,7 +223,6 @@ class ScreenLogger:
     def error(self, text: str, crash: bool = True) -> None:
         """Raise or print an error.
 
-        :param text: the message
         :param crash: True raises a ``CoachError`` with the message; False only prints the message
         """
         if crash:
@@ -246,7 +245,6 @@ class ScreenLogger:
     def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
         """Ask the user until the answer is yes or no. Without a terminal, do not ask.
 
-        :param title: the question
         :param default: the result for an empty line, and without a terminal. None asks again after an empty line, and
             means no without a terminal
         :return: True for yes
@@ -339,10 +337,7 @@ class BaseLogger:
         self._columns |= dict.fromkeys(names)
 
     def set_current_time(self, time: int) -> None:
-        """Move to another row. The next ``dump_output_csv`` writes the rows before this row.
-
-        :param time: the index of the row
-        """
+        """Move to another row. The next ``dump_output_csv`` writes the rows before this row."""
         self.time = time
 
     def create_signal_value(
@@ -350,8 +345,6 @@ class BaseLogger:
     ) -> bool:
         """Set a signal's value.
 
-        :param signal_name: the signal's name
-        :param value: the value
         :param overwrite: True replaces an existing value; False keeps it
         :param time: the index of the row; None for the current row. If the row is written already, the first row that
             is not written is used
@@ -380,9 +373,6 @@ class BaseLogger:
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
         """Replace an existing value of a row that is not written yet.
 
-        :param signal_name: the signal's name
-        :param time: the index of the row
-        :param value: the new value
         :return: False if the row has no value of this signal
         """
         if not self.signal_value_exists(signal_name, time):
@@ -838,10 +828,7 @@ def _alternatives(path: str) -> Iterator[str]:
 
 
 def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``.
-
-    :return: the file's path
-    """
+    """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``. :return: the file's path"""
     return _write_video(images, fps, _video_path(directory, "gifs", name, "gif"))
 
 

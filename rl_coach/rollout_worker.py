@@ -55,10 +55,7 @@ class Silence(Exception):
 
 
 class StopAsked(Exception):
-    """Raised if a signal ends the worker before the end of the run.
-
-    :param number: the number of the signal
-    """
+    """Raised if a signal ends the worker before the end of the run. :param number: the number of the signal"""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -146,7 +143,6 @@ class AgentAtWork:
     def take_newest_policy(self, state: RunState) -> bool:
         """Load the trainer's newest policy.
 
-        :param state: the trainer's state
         :return: False if the agent must wait for a newer policy before it acts
         """
         # Without SYNC, the agent may act with an older policy while the data store cannot be reached.
@@ -269,7 +265,6 @@ class AgentAtWork:
         """Pass a chunk to the link if a chunk is due.
 
         :param limit: the result of ``limit``
-        :param state: the trainer's state
         :return: True if a chunk was passed
         """
         is_full = self.unsent >= limit
@@ -514,7 +509,6 @@ def worker_seed(seed: int | None, name: str) -> int | None:
     """The seed of a worker, which is different for each worker's name.
 
     :param seed: the run's seed; for None the result is None
-    :param name: the worker's name
     """
     if seed is None:
         return None
@@ -548,7 +542,6 @@ def rollout_worker(
     :param task_parameters: the seed and the directory of this process
     :param ends: opens the worker's connections to the streams in Redis; None uses the memory's
         ``memory_backend_params``
-    :param name: the worker's name
     :param limits: limits of sizes and times; None for the defaults
     :param stop_if_asked: raises an exception if the worker must end
     :return: the worker after the end of the run
@@ -586,12 +579,7 @@ def rollout_worker(
 
 
 class StreamEnds:
-    """Opens a worker's connections to the streams of chunks in Redis, one stream for each agent.
-
-    :param connection: the connection to Redis
-    :param run: the run's id
-    :param name: the worker's name
-    """
+    """Opens a worker's connections to the streams of chunks in Redis, one stream for each agent."""
 
     def __init__(self, connection: Connection, run: str, name: str):
         self._connection, self._run, self._name = connection, run, name
@@ -599,11 +587,7 @@ class StreamEnds:
         self._links: dict[str, WorkerLink] = {}
 
     def open(self, stream: str, window: int) -> WorkerLink:
-        """Open the connection to a stream.
-
-        :param stream: the name of the stream
-        :param window: number of chunks that may be sent before a receipt
-        """
+        """Open the connection to a stream. :param window: number of chunks that may be sent before a receipt"""
         self._links[stream] = WorkerLink(self._connection, self._run, self._name, self._life, window, stream)
         return self._links[stream]
 
@@ -625,21 +609,13 @@ class _Stop:
         self._asked = number
 
     def if_asked(self) -> None:
-        """Raise an exception after a signal.
-
-        :raises StopAsked: if a signal was received
-        """
+        """Raise an exception after a signal. :raises StopAsked: if a signal was received"""
         if self._asked is not None:
             raise StopAsked(self._asked)
 
 
 def play_order(order: RunOrder, name: str) -> int:
-    """Run a worker.
-
-    :param order: the settings of the distributed run
-    :param name: the worker's name
-    :return: the exit code
-    """
+    """Run a worker."""
     stop = _Stop()
     connection = Connection(order.redis_url, order.password())
     connection.check(order.limits.connect_seconds)

@@ -49,7 +49,6 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
     Bounds are checked for actions and masks. Bounds of other observations are not checked, because environments often
     declare wrong bounds.
 
-    :param space: the space
     :param rows: [N, ...] numbers
     """
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
@@ -76,7 +75,6 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
 def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
     """Check that rows are values of a space.
 
-    :param space: the space
     :param rows: [N, ...] numbers
     :param what: the name of a row in the error's message, such as ``action``
     :param place: the origin of the rows for the message, such as the name of a file
@@ -109,7 +107,6 @@ def part_of_observation(observation: Any, name: str) -> Any:
     """The part of a nested observation with a name from ``observation_name``; None if the part does not exist.
 
     :param observation: nested dicts and tuples
-    :param name: the name of the part
     """
     if isinstance(observation, tuple):
         observation = dict(enumerate(observation))
@@ -302,7 +299,6 @@ def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any
 
     :param states: the states of all environments, in one of the forms of ``values`` of ``row``; if states are tuples,
         also a tuple with an array [N, ...] for each part
-    :param number: the number of the environment
     :param count: N, the number of environments
     :param are_tuples: True if the state of one environment is a tuple
     """
@@ -315,7 +311,6 @@ def row(values: Any, number: int, count: int) -> Any:
     """The value of one of several environments.
 
     :param values: an array [N, ...], a dict of such arrays, or a list with a value for each environment
-    :param number: the number of the environment
     :param count: N, the number of environments
     :raises CoachError: if ``values`` does not have N rows
     """

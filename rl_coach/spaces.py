@@ -411,10 +411,7 @@ class ActionSpace(Space):
 
     @property
     def actions(self) -> Sequence[ActionType]:
-        """All actions.
-
-        :raises NotImplementedError: if the actions cannot be enumerated
-        """
+        """All actions. :raises NotImplementedError: if the actions cannot be enumerated"""
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:

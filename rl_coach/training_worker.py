@@ -142,10 +142,7 @@ def _end_once(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program ``python -m rl_coach.training_worker``.
-
-    :return: the exit code, as ``coach`` returns it
-    """
+    """The program ``python -m rl_coach.training_worker``. :return: the exit code, as ``coach`` returns it"""
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the JSON file with the run's settings")
     with stop_signals.listening():

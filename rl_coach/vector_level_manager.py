@@ -78,10 +78,7 @@ class VectorLevelManager(LevelManager):
             self.due = dict.fromkeys(range(self._parallel.count), force_environment_reset)
 
     def step(self, action: Any) -> EnvResponse:
-        """Act once in each copy.
-
-        :return: the response of the last copy
-        """
+        """Act once in each copy. :return: the response of the last copy"""
         if self.has_one_episode:
             return super().step(action)
         if self._acts_in_columns:
@@ -176,10 +173,7 @@ class VectorLevelManager(LevelManager):
         return cast(dict[int, ActionInfo], chosen)
 
     def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:
-        """Pass the responses of copies to the agent.
-
-        :param responses: the responses, by the copy's index
-        """
+        """Pass the responses of copies to the agent. :param responses: the responses, by the copy's index"""
         if self._parallel.are_in_columns and len(responses) == self._parallel.count:
             self._take_in_columns(StepColumns.of([responses[index] for index in range(len(responses))]))
             return

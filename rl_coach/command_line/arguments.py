@@ -551,10 +551,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Raise an error about the command line.
-
-        :raises CoachError: always
-        """
+        """Raise an error about the command line. :raises CoachError: always"""
         raise CoachError(f"{message} (see {self.prog} --help)")
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
@@ -867,7 +864,6 @@ def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -
     """The flags that the trainer and the workers of a distributed run need to build their graphs.
 
     :param args: the flags of the run
-    :param defaults: the flags' default values
     """
     given = {name: vars(args)[name] for name in keywords() - _OF_THE_WHOLE_RUN}
     given["framework"] = getattr(given["framework"], "name", given["framework"])

@@ -73,8 +73,6 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     slower, the run ends earlier.
 
     :param graph_manager: the preset's graph manager with the flags applied, before ``create_graph``
-    :param args: the flags
-    :param launcher: a ``CoachLauncher``
     :param began: the start of the program, in the time of ``time.monotonic``
     :raises CoachError: if the time is too short, ``-cp`` sets ``improve_steps``, or the graph learns from a data set
     """
@@ -154,7 +152,6 @@ def _text(schedule: Any, length: int) -> str:
 class _Watch:
     """Records times and counts a few times a second, and ends the measurement.
 
-    :param graph_manager: the graph that trains
     :param seconds: the shortest time to measure
     :ivar notes: the records: the seconds without compilations, the environment steps and the updates. There is a record
         for each increase of the updates

@@ -64,7 +64,6 @@ def family_of(agent_params: Any) -> str:
 def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
     """The search space for a preset: the settings of its agent's family that the preset has.
 
-    :param graph_manager: the preset's graph manager
     :param steps: environment steps of a trial
     :raises CoachError: if the preset has several agents, or has none of the settings
     """

@@ -106,7 +106,6 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     ``improve_steps`` and so on. ``schedule_params.improve_steps`` is the same as ``improve_steps``, because the graph
     manager has the attributes of its schedule.
 
-    :param graph_manager: the graph manager
     :param text: the settings, ``path=value; path=value``
     :raises CoachError: if a path does not exist, or its setting does not accept the value
     """
@@ -116,7 +115,6 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
     """Change settings of a graph manager to Python values. If a setting is refused, no setting is changed.
 
-    :param graph_manager: the graph manager
     :param settings: values by path, also as nested dictionaries. A path has the form of ``-cp``, or starts at an
         attribute of ``agent_params``. The name of a setting without a path sets it in all networks that have it
     :return: a message for each name that sets several places, with the paths of these places
@@ -158,7 +156,6 @@ def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
 def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_on_the_command_line) -> list[str]:
     """The paths of a setting.
 
-    :param graph_manager: the graph manager
     :param name: a path, a path below ``agent_params``, or the end of one or more paths
     :param hint_for: a function that returns Coach's name for a setting of another library, as the end of a message
     :raises CoachError: if there is no such path, or the paths differ in more than the name of a network or an input
@@ -211,7 +208,6 @@ def parse(text: str) -> list[Assignment]:
 def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
     """Parse the statements ``path=value; path=value`` of a text.
 
-    :param text: the text
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
     :raises CoachError: if the text has another form
@@ -291,10 +287,7 @@ def _dictionary(node: ast.Dict) -> dict:
 
 
 def number(node: ast.expr) -> Any:
-    """The value of an expression that is a number.
-
-    :raises CoachError: if the value is not a number
-    """
+    """The value of an expression that is a number. :raises CoachError: if the value is not a number"""
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise CoachError(f"-cp: '{source_of(node)}' is not a number; arithmetic needs numbers")

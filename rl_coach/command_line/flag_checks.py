@@ -66,7 +66,6 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
 def refuse_budget(args: argparse.Namespace, what: str) -> None:
     """Raise an error if ``--budget`` is given.
 
-    :param args: the flags
     :param what: the reason why ``--budget`` cannot be used, and what to do
     :raises CoachError: if ``--budget`` is given
     """
@@ -77,7 +76,6 @@ def refuse_budget(args: argparse.Namespace, what: str) -> None:
 def refuse_several(args: argparse.Namespace, command: str) -> None:
     """Raise an error if the flags of a command that needs one run select several runs, or no run.
 
-    :param args: the flags
     :param command: the command, for the message
     :raises CoachError: if ``--seeds`` or ``--list`` is given, or the directory of ``--resume`` has several runs
     """

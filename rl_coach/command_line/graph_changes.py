@@ -18,8 +18,6 @@ _STEPS_PER_SECOND = 30  # limit for a person who plays
 def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     """Apply flags to a graph manager, before ``create_graph``.
 
-    :param graph_manager: the preset's graph manager
-    :param args: the flags
     :raises CoachError: if the level, class or parameter does not exist, or the graph manager does not support the
         change
     """

@@ -47,9 +47,7 @@ def playing(
 ) -> Iterator[tuple[Callable[[], float], Any]]:
     """A context with the environment of a policy, which is closed at the end.
 
-    :param folder: the policy's folder
     :param level: the environment's level; None for the level of the policy's preset
-    :param seed: the seed of the environment
     :param visualization: settings of rendering and videos
     :param videos: the directory of videos; None for no videos
     :return: a function that plays an episode and returns its total reward, and the environment

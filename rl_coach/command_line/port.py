@@ -229,7 +229,6 @@ def _of_several(script: Script, node: Any, file: pathlib.Path) -> _Environment:
 def run(arguments: Sequence[str]) -> None:
     """Run ``coach port``.
 
-    :param arguments: the arguments after ``port``
     :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
     args = command_line.parser_of("port").parse_args(arguments)
@@ -253,7 +252,6 @@ def run(arguments: Sequence[str]) -> None:
 class _Port:
     """Converts a script.
 
-    :param script: the parsed script
     :param file: the script's file, for environments that the script defines
     :raises CoachError: if the script makes no model
     """

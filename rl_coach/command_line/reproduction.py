@@ -39,7 +39,6 @@ _TOLERANCE = 0.001
 def pack(arguments: Sequence[str]) -> None:
     """Run ``coach pack``.
 
-    :param arguments: the arguments after ``pack``
     :raises CoachError: if there is no run, the run cannot be repeated, or a file that the run needs does not exist
     """
     args = command_line.parser_of("pack").parse_args(arguments)
@@ -87,10 +86,7 @@ def pack(arguments: Sequence[str]) -> None:
 
 
 def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
-    """The record of a run, if the run can be repeated.
-
-    :raises CoachError: if the run cannot be repeated
-    """
+    """The record of a run, if the run can be repeated. :raises CoachError: if the run cannot be repeated"""
     from rl_coach.runs import record, run_group
     from rl_coach.runs.status import FAILED, FINISHED, RUNNING, read_status, state_of
 
@@ -216,8 +212,6 @@ def _policy_of(directory: pathlib.Path) -> pathlib.Path | None:
 def reproduce(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach reproduce``.
 
-    :param arguments: the arguments after ``reproduce``
-    :param launcher: a ``CoachLauncher``, which trains
     :return: the exit code: 0 if the results are equal, otherwise 1. With other versions or another processor, results
         may differ within a tolerance
     :raises CoachError: if the file is damaged, or the run cannot start on this machine
@@ -249,7 +243,6 @@ def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: An
     """Train with the flags of a packed run.
 
     :param source: the directory of the unpacked programs
-    :param directory: the directory of the new run
     :param trusts: True if the programs of the packed run may be executed
     :raises CoachError: if a flag is unknown or needs a file that is not packed, or programs are not trusted
     """
@@ -302,7 +295,6 @@ def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
     """Compare a new run with a packed run, and print the result.
 
     :param packed: the directory of the unpacked file
-    :param directory: the directory of the new run
     :return: True if the results are equal; if versions or the processor differ, equal within a tolerance
     """
     from rl_coach.runs import packed_run, record
@@ -391,7 +383,6 @@ def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | N
     """The difference between two policies, as ``in the policy: …``; None without a difference.
 
     :param before: the directory with the policy of the packed run
-    :param directory: the directory of the new run
     """
     after = _policy_of(directory)
     if not before.is_dir() and after is None:

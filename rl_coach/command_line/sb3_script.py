@@ -44,7 +44,6 @@ def _line_of(node: Any) -> int:
 class Script:
     """The calls and the values of a script.
 
-    :param source: the script's text
     :param name: the script's name, for messages
     :ivar trains_when_imported: True if an import of the script would train
     :ivar left_out: the parts that are not converted, with their line numbers
@@ -152,17 +151,12 @@ class Script:
         raise UnknownValueError(f"a function of {len(arguments)} values")
 
     def leave_out(self, node: Any, text: str) -> None:
-        """Record a part that is not converted.
-
-        :param node: the part
-        :param text: its description
-        """
+        """Record a part that is not converted."""
         self.left_out.append((_line_of(node), text))
 
     def keywords(self, call: ast.Call, positional: Sequence[str]) -> dict[str, ast.expr]:
         """The arguments of a call by name, including the arguments in ``**values``.
 
-        :param call: the call
         :param positional: the names of the positional arguments
         """
         found = dict(zip(positional, call.args))
@@ -179,12 +173,7 @@ class Script:
         return found
 
     def known(self, name: str, node: Any, otherwise: Any) -> Any:
-        """The value of an argument. If the value is not known, record this and return ``otherwise``.
-
-        :param name: the argument's name
-        :param node: the expression
-        :param otherwise: the default value
-        """
+        """The value of an argument. If the value is not known, record this and return ``otherwise``."""
         try:
             value = self.value(node)
             is_number = isinstance(value, (int, float, list, Linear))

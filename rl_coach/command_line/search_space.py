@@ -37,10 +37,7 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class Choice:
-    """A distribution over several values.
-
-    :param values: the values, in the form of ``-cp``
-    """
+    """A distribution over several values. :param values: the values, in the form of ``-cp``"""
 
     values: tuple[str, ...]
 
@@ -130,7 +127,6 @@ class Setting:
 def parse(text: str, what: str) -> list[Dimension]:
     """Parse the dimensions of a search space.
 
-    :param text: the text
     :param what: the beginning of error messages
     :raises CoachError: if the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
@@ -149,7 +145,6 @@ def parse(text: str, what: str) -> list[Dimension]:
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     """All combinations of values.
 
-    :param dimensions: the dimensions
     :param what: the beginning of error messages
     :raises CoachError: if a setting has a range, because a range has no finite list of values
     """
@@ -170,7 +165,6 @@ def size(dimensions: Sequence[Dimension]) -> int | None:
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
     """Draw different combinations at random.
 
-    :param dimensions: the dimensions
     :param number: number of combinations; fewer are returned if the space has fewer
     :param seed: the seed; the same seed draws the same combinations
     """
@@ -203,7 +197,6 @@ def _combination(found: Mapping[str, Distribution], place: int) -> Values:
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
     """The different settings of combinations. Each setting is checked with a copy of the preset's graph manager.
 
-    :param graph_manager: the preset's graph manager
     :param combinations: pairs of dimensions and their drawn values
     :raises CoachError: if a setting does not exist, or does not accept its value
     """
@@ -225,8 +218,6 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
     """The text for ``-cp`` with the drawn values and whole paths.
 
-    :param graph_manager: the preset's graph manager
-    :param dimensions: the dimensions
     :param drawn: their drawn values
     :raises CoachError: if a setting does not exist, a name stands for different settings, or two names stand for the
         same setting
@@ -246,7 +237,6 @@ def refuse_fixed(
 ) -> None:
     """Check that ``-cp`` does not set a setting that the search varies or a flag sets.
 
-    :param graph_manager: the preset's graph manager
     :param dimensions: the dimensions of the search
     :param fixed: the settings of ``-cp``
     :param flags: the beginnings of error messages for settings that a flag sets, by path
@@ -262,7 +252,6 @@ def refuse_fixed(
 def check(graph_manager: Any, text: str) -> None:
     """Check settings with a copy of the graph manager.
 
-    :param graph_manager: the preset's graph manager
     :param text: the settings for ``-cp``
     :raises CoachError: if a setting does not accept its value
     """

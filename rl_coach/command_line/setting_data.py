@@ -53,7 +53,6 @@ def setting_from_data(value: Any) -> Any:
 def setting_as_json(value: Any, what: str) -> Any:
     """A value as JSON, as in ``setting_as_data``.
 
-    :param value: the value
     :param what: the name of the value, for the error's message
     :raises CoachError: if the value has parts that cannot be written
     """

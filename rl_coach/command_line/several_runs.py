@@ -53,8 +53,6 @@ DONE, FAILED, BAD_INPUT = 0, 1, 2
 def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: Sequence[Setting] = ()) -> int:
     """Train several runs at the same time, one for each seed, and print the results.
 
-    :param args: the flags
-    :param parser: the parser of the flags
     :param settings: the settings; each setting is trained with all seeds. Empty trains with the preset's settings
     :return: the exit code of the first run that failed; 0 if no run failed
     :raises CoachError: if a flag, a setting or the preset is wrong
@@ -70,9 +68,6 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Continue all runs that have not ended, and print the results of all runs.
 
-    :param args: the flags
-    :param parser: the parser of the flags
-    :return: the exit code; see ``train``
     :raises CoachError: if there is no run to continue, or a flag contradicts the runs' settings
     """
     directory = pathlib.Path(args.resume).absolute()
@@ -95,8 +90,6 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
 
     :param experiments: directories of single runs, or of several runs that were started together
     :param flags: flags of ``coach``
-    :param parser: the parser of the flags
-    :return: the exit code; see ``train``
     :raises CoachError: if a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
@@ -128,7 +121,6 @@ class _Group:
 
     :param made: the directory with a sub-directory for each run
     :param document: the content of ``runs.json``
-    :param args: the flags
     :param trains: True if the runs train; False if they evaluate
     :param shares_input: True if all runs have the same input, so that an error in the input stops all runs
     """
@@ -155,7 +147,6 @@ class _Group:
         """Start runs, and print the results of all runs.
 
         :param jobs: the runs to start; the other runs in ``runs.json`` have ended earlier
-        :return: the exit code
         """
         earlier = self._ended_earlier(jobs)
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None

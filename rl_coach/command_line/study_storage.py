@@ -74,7 +74,6 @@ def recorded(url: str, directory: pathlib.Path) -> str:
     """The text of a storage for records and command lines: the URL; or, if the URL has a secret, ``@`` and the path of
     a private file with the URL.
 
-    :param url: the URL
     :param directory: the directory of the private file
     """
     if shown_url(url) == url:

@@ -20,8 +20,6 @@ _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_epis
 def run(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach sweep``.
 
-    :param arguments: the arguments after ``sweep``
-    :param launcher: a ``CoachLauncher``, which loads the preset
     :return: the exit code; see ``several_runs.train``
     :raises CoachError: if a flag, a setting or the preset is wrong
     """

@@ -41,8 +41,6 @@ _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framewo
 def run(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach tune``.
 
-    :param arguments: the arguments after ``tune``
-    :param launcher: a ``CoachLauncher``, which loads the preset
     :return: the exit code: 0 if a trial has a result, 1 if no trial has a result, 128 + N after a signal N
     :raises CoachError: if a flag, the search space or the preset is wrong
     """
@@ -128,7 +126,6 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
 def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
     """The dimensions of the search space.
 
-    :param graph_manager: the preset's graph manager
     :param text: the text of --space; None for the built-in space of the agent's family
     :param steps: environment steps of a trial
     :raises CoachError: if a dimension does not fit the preset
@@ -145,8 +142,6 @@ class _Tuning:
 
     :param made: the directory with a sub-directory for each trial
     :param document: the content of ``runs.json``: the flags, the trials so far, and the settings of ``coach tune``
-    :param graph_manager: the preset's graph manager
-    :param args: the flags
     """
 
     def __init__(

@@ -38,7 +38,6 @@ def make(module_and_class: str, flag: str, base: type, offered: dict[str, Any], 
     """Make an object of the class in a flag.
 
     :param module_and_class: ``module:Class`` or ``file.py:Class``
-    :param flag: the flag, for messages
     :param base: the base class that the class must have
     :param offered: arguments for the class, by name
     :param takes_all: True passes all offered arguments; False passes only the arguments that the class requires

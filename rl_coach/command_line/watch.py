@@ -24,8 +24,6 @@ _Player = Iterator[tuple[Callable[[], float], Any]]
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Play episodes in a window until the user closes it, or write one episode into files.
 
-    :param arguments: the arguments after ``watch``
-    :param launcher: a ``CoachLauncher``, which builds the graph of a run
     :raises CoachError: if an argument is wrong, or there is no display for a window
     """
     args = command_line.parser_of("watch").parse_args(arguments)

@@ -32,10 +32,7 @@ def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
 
 
 def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the record of the runs in this directory.
-
-    :raises CoachError: if the record is damaged
-    """
+    """Read the record of the runs in this directory. :raises CoachError: if the record is damaged"""
     path = pathlib.Path(directory) / GROUP_FILE
     document = read_json(path)
     runs = document.get("runs")

@@ -115,10 +115,7 @@ def part_of(status: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def is_evaluation(status: Mapping[str, Any]) -> bool:
-    """True if the run only evaluates the agent of another run.
-
-    :param status: the result of ``read_status``
-    """
+    """True if the run only evaluates the agent of another run. :param status: the result of ``read_status``"""
     return isinstance(status.get("evaluation"), dict)
 
 
