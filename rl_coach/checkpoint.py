@@ -103,11 +103,7 @@ class CheckpointFilenameParser:
 
 
 def _filter_checkpoint_files(filenames: Iterable[str], sort_by_num: bool = True) -> list[SingleCheckpoint]:
-    """The checkpoints of the given files, each checkpoint once. Other programs import this function.
-
-    :param filenames: the names of files and directories
-    :param sort_by_num: True for the oldest checkpoint first; False for the order of the files
-    """
+    """The checkpoints of files, each once. With ``sort_by_num``, the oldest comes first. Other programs import it."""
     parser = CheckpointFilenameParser()
     found = list(dict.fromkeys(checkpoint for checkpoint in map(parser.parse, filenames) if checkpoint is not None))
     return sorted(found, key=lambda checkpoint: checkpoint.num) if sort_by_num else found
@@ -323,8 +319,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _lists_files(files: Any) -> bool:
-    """True if the manifest's entry ``files`` is valid: each file is inside the checkpoint and has a size and a
-    digest."""
+    """True if each file in the manifest is inside the checkpoint and has a size and a digest."""
     return isinstance(files, dict) and all(
         isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
         for name, entry in files.items()
@@ -337,11 +332,7 @@ def _is_within(name: str) -> bool:
 
 
 def _name_in(file: Path) -> str | None:
-    """Read a file that contains the name of a checkpoint in the same directory.
-
-    :return: the name; None if the file does not exist
-    :raises CoachError: if the content is not a name
-    """
+    """The name of a checkpoint in a file of the same directory; None without the file. CoachError if it is no name."""
     try:
         name = read_text(file, most_bytes=4096).strip()
     except FileNotFoundError:
@@ -419,8 +410,7 @@ def keep_checkpoints(directory: Path, last: int) -> None:
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
-    """Write files and their manifest. :param contents: the bytes of each file in chunks, by the path in the
-    directory"""
+    """Write files, given as chunks by their paths in the directory, and their manifest."""
     parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
     folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
     for folder in folders:

@@ -661,8 +661,7 @@ class Batch:
 
 
 def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The parts of the info column ``name``. A part that is None becomes a column of placeholders. :param lengths: the
-    number of rows of each part"""
+    """The parts of an info column, with placeholders for parts that are None. :param lengths: rows of each part"""
     example = next(column for column in columns if column is not None)
     value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
     if name == "weight":

@@ -450,11 +450,8 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
 def _with_recorded_arguments(
     args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The flags of a run that continues or evaluates the run of ``--resume DIR``: the recorded flags of the run in DIR.
-    Flags of this command line replace recorded flags. With ``--evaluate``, all flags define a new run.
-
-    :raises CoachError: if the run does not exist or belongs to another user, or a flag contradicts its record
-    """
+    """The recorded flags of the run of ``--resume``, replaced by flags of this command line. With ``--evaluate``, they
+    define a new run."""
     if not args.trust:
         experiment_record.check_owner(args.resume)
     evaluates = args.evaluate is not None

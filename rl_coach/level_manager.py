@@ -424,8 +424,7 @@ class LevelManager(EnvironmentInterface):
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress as plain data. None if the episode cannot be saved; then a resumed run begins a new
-        episode."""
+        """The episode in progress as plain data; None if it cannot be saved, so that a resumed run begins a new one."""
         if self._phase is RunPhase.TEST:
             return None
         episode = self.put_episode_aside()
@@ -469,8 +468,7 @@ class LevelManager(EnvironmentInterface):
             self.evaluation_environment.set_state(environments["evaluation"])
 
     def _has_copies_of(self, saved: dict[str, Any]) -> bool:
-        """True if the level has as many copies of the environment as a saved state of its simulator. Otherwise, the
-        copies keep their own random streams."""
+        """True if a saved simulator has as many copies. Otherwise, the copies keep their own random streams."""
         return num_copies_in(saved) in (None, getattr(self._simulator, "num_copies", 1))
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:

@@ -484,11 +484,8 @@ class BaseLogger:
         self._columns_in_file = list(self._columns)
 
     def _copy_file(self, path: str, end: int | None = None) -> None:
-        """Replace the file by a copy with the new columns at the right, without an incomplete last line.
-
-        :param end: leave out the rows from this index on, which were written after the restored state was saved; None
-            keeps all rows
-        """
+        """Copy the file with the new columns at the right, without an incomplete last line, and without rows from the
+        index ``end`` on, which are newer than the restored state."""
         try:
             with open(path, encoding="utf-8", newline="") as file:
                 names, *lines = csv.reader(line for line in file if line.endswith("\n"))

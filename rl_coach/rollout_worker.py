@@ -169,8 +169,7 @@ class AgentAtWork:
         return True
 
     def _forget_old_experience(self) -> None:
-        """Discard the experience of older policies, because the trainer must not learn from it. The episode
-        continues."""
+        """Discard experience of older policies, from which the trainer must not learn. The episode continues."""
         self._cut_episode()
         self._memory.take()
         # episodes that ended before do not count for the new policy
@@ -209,12 +208,8 @@ class AgentAtWork:
         return max(1, min(self._chunk_rows, int(_SECONDS_OF_A_SHARE / self._step_seconds)))
 
     def _leaves_rest_to_others(self) -> bool:
-        """True if this worker must wait, because it has sent a segment with this policy and other workers may still be
-        acting in a segment.
-
-        Steps beyond the needed number would be discarded. A worker that needs far longer than this worker is assumed to
-        be dead.
-        """
+        """True if this worker has sent a segment with this policy and waits, because other workers may still act in a
+        segment and further steps would be discarded. A worker that needs far longer counts as dead."""
         ended_at = self._segment_ended_at
         if ended_at is None:
             return False
@@ -277,7 +272,7 @@ class AgentAtWork:
         return True
 
     def _make_chunk(self, cuts_episode: bool) -> None:
-        """Pass the experience to the link as a chunk. If the memory stores episodes, the chunk has only whole episodes.
+        """Pass the experience to the link as a chunk, in whole episodes if the memory stores episodes.
 
         :param cuts_episode: also include the episode in progress; the trainer treats its rest as another episode
         :raises TrainingError: if the experience contains values that the trainer would refuse

@@ -81,10 +81,7 @@ class TrainerLauncher(CoachLauncher):
 def _workers_of(
     graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
 ) -> Iterator[None]:
-    """A context in which a graph receives the experience of rollout workers.
-
-    :param graph_manager: a graph manager that was created in the role of a trainer
-    """
+    """A context in which a graph, created in the role of a trainer, receives the experience of rollout workers."""
     ledgers = graph_manager.level_managers[0].ledgers
     links = {stream: TrainerLink(connection, run, ledger, stream) for stream, ledger in ledgers.items()}
     workers = Workers(graph_manager, links, store, exchange)

@@ -95,15 +95,15 @@ class VectorLevelManager(LevelManager):
         return responses[indices[-1]]
 
     def _acting(self) -> list[int]:
-        """The copies that act in the next step. The other copies wait, because some simulators need a separate step to
-        begin an episode, and ignore the action in this step."""
+        """The copies that act in the next step. The others wait: some simulators need a step without an action to
+        begin."""
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
 
     @cached_property
     def _acts_in_columns(self) -> bool:
-        """True if the agent acts in all copies in one pass. If only a user's override prevents this, warn of it. The
-        value is computed at the first step, because a method may be overridden on the instance."""
+        """True if the agent acts in all copies in one pass. Warns if only a user's override prevents it. Computed at
+        the first step, because a method may be overridden on the instance."""
         if why_not_in_columns(self.agent) is not None:
             return False
         if (override := override_that_keeps_off(self.agent)) is None:

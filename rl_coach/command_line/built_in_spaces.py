@@ -80,8 +80,7 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
 
 
 def _first_that_fits(graph_manager: Any, texts: Sequence[str]) -> Dimension | None:
-    """The first dimension that fits the preset: the preset has the setting and accepts all values. If the setting does
-    not fit all networks, the main network is tried. None if no dimension fits."""
+    """The first dimension whose setting exists and accepts all values, in all networks or else in the main network."""
     for text in (*texts, *(f"{_MAIN_NETWORK}{text}" for text in texts)):
         (dimension,) = search_space.parse(text, "search space")
         try:

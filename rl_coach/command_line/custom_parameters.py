@@ -139,8 +139,7 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
 
 def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
-    """Set places to values, in order. A place is found after the settings before it are set, because it may be in the
-    new value of such a setting. If a setting is refused, all places get their earlier values again."""
+    """Set places to values in order, because a place may be in an earlier value. If one is refused, undo all."""
     undo: list[Callable[[], None]] = []
     try:
         for target, assignment in targets:
@@ -178,8 +177,7 @@ def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_
 
 
 def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
-    """The places and values of a setting. If the value is a dictionary and the place has an object, each entry sets an
-    attribute of the object."""
+    """The places and values of a setting. A dictionary for an object sets attributes of the object."""
     steps = _parsed_path(path)
     target = _Target.find(graph_manager, steps)
     current = target.get()
@@ -256,8 +254,7 @@ def _key(node: ast.Subscript) -> Union[str, int]:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of an expression. It is computed without ``eval``, and other expressions than the allowed ones are
-    refused."""
+    """The value of an expression, computed without ``eval``. Only the allowed expressions have a value."""
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex, type(...))):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -396,21 +393,14 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Target:
-    """The place at the end of a path.
-
-    :param holder: the object that has the attribute or item
-    :param last: the last step of the path
-    """
+    """The place at the end of a path: its last step, and the object that has the attribute or item."""
 
     holder: Any
     last: Step
 
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
-        """Find the place of a path.
-
-        :raises CoachError: if the path does not exist; the message contains the nearest path
-        """
+        """Find the place of a path. The error for another path contains the nearest path."""
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
             if not target.exists():
@@ -433,8 +423,8 @@ class _Target:
 
     @property
     def _key(self) -> Any:
-        """The key of an item. If the keys are classes, a path contains the name of the class, such as a kind of action
-        space in the exploration parameters."""
+        """The key of an item. A path names a key that is a class, such as a kind of action space, by the class's
+        name."""
         keys = self.holder if self.last.is_item and isinstance(self.holder, dict) else ()
         return {key.__name__: key for key in keys if isinstance(key, type)}.get(str(self.last.key), self.last.key)
 
@@ -443,8 +433,7 @@ class _Target:
         return str(self.last.key) not in _attributes_of_a_run() or not is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
-        """True for a new key of a dictionary of plain values. Dictionaries of networks or embedders accept no new
-        key."""
+        """True for a new key of a dictionary of plain values, but not of networks or embedders."""
         is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
         return self.last.is_item and is_free
 
@@ -470,10 +459,7 @@ class _Target:
         return lambda: self.set(before)
 
     def check(self, assignment: Assignment) -> None:
-        """Check that an assignment is possible.
-
-        :raises CoachError: if the place cannot be set, or the new value has another kind than the current value
-        """
+        """Refuse an assignment to a fixed place, or of another kind of value than the current value."""
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
         constraint = self._constraint()
@@ -495,8 +481,7 @@ class _Target:
         return None if self.last.is_item else constraints_of(type(self.holder)).get(str(self.last.key))
 
     def _is_declared(self, value: Any) -> bool:
-        """True if the constraints of the parameter class allow the value, although the current value has another kind:
-        None, or a schedule instead of a number, or a number instead of a schedule."""
+        """True if the constraints allow a value of another kind: None, or a schedule for a number, or the reverse."""
         constraint = self._constraint()
         may_differ = value is None or any(isinstance(one, Schedule) for one in (self.get(), value))
         return may_differ and constraint is not None and constraint.holds(value)
@@ -572,8 +557,7 @@ def _wanted_object(current: Any, value: Any) -> str | None:
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:
-    """The result of ``_wanted_kind`` for a list or a dictionary. If it contains objects such as layers, the new items
-    must be objects of the same kind."""
+    """The result of ``_wanted_kind`` for a list or a dictionary. Objects in it, such as layers, keep their kind."""
     if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
         return "a list" if isinstance(current, list) else "a dictionary"
     present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))

@@ -72,12 +72,8 @@ def playing(
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """The environment's parameters from the policy's preset, with the settings of the policy's training. Only presets
-    that come with Coach are loaded, because a preset is a program.
-
-    :param level: the environment's level; None for the level of the preset
-    :raises CoachError: if the environment is unknown, or does not have the settings of the training
-    """
+    """The environment's parameters from the policy's preset and training. Only presets that come with Coach are loaded,
+    because a preset is a program."""
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:

@@ -250,11 +250,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 class _Port:
-    """Converts a script.
-
-    :param file: the script's file, for environments that the script defines
-    :raises CoachError: if the script makes no model
-    """
+    """Converts a script. :param file: the script's file, for environments that the script defines"""
 
     def __init__(self, script: Script, file: pathlib.Path):
         made = [call for call in script.calls if self._is_model(script, call)]
@@ -312,8 +308,7 @@ class _Port:
                 self.script.leave_out(call, f"{name}: {_OTHERS[name]}")
 
     def _learning(self) -> tuple[int, tuple[int, int]]:
-        """The number of training steps, and the schedule of evaluations: the steps between two evaluations, and the
-        episodes of an evaluation."""
+        """The number of training steps, and of evaluations: the steps between two of them, and their episodes."""
         calls = [call for call in self.script.calls if getattr(call.func, "attr", "") == "learn"]
         if not calls:
             raise CoachError("the script never calls learn")
@@ -337,11 +332,8 @@ class _Port:
             yield self.script.resolve(one)
 
     def _callback(self, node: Any) -> tuple[int, int] | None:
-        """Convert a callback into a callback of Coach, or into a line that names it as not converted.
-
-        :return: the steps between evaluations, and the episodes of an evaluation, of an ``EvalCallback``; None for
-            other callbacks
-        """
+        """Convert a callback, or record it as not converted. For an ``EvalCallback``, return the evaluations as in
+        ``_learning``."""
         name, copies = self.script.called(node), self.environment.copies
         given = self.script.keywords(node, ("eval_env",)) if isinstance(node, ast.Call) else {}
         if name == "EvalCallback":

@@ -59,11 +59,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings.
-
-    :param combinations: None for an infinite search space
-    :param drawn: None without ``--random``
-    """
+    """The number of settings. ``combinations`` is None for an infinite space, ``drawn`` without ``--random``."""
     numbers = [one for one in (combinations, drawn) if one is not None]
     return min(numbers, default=0)  # a range without --random is refused later
 

@@ -193,10 +193,7 @@ def _require_package() -> None:
 
 
 def _asking_the_hub(ask: Callable[[], _T]) -> _T:
-    """Call a function that uses the Hub.
-
-    :raises CoachError: if the Hub's client has failed, such as without a network or without the right to write
-    """
+    """Call a function that uses the Hub. An error of the Hub's client becomes a ``CoachError``."""
     try:
         return ask()
     except Exception as error:

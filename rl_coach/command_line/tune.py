@@ -138,11 +138,7 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 
 
 class _Tuning:
-    """A study of Optuna. Each trial is a run.
-
-    :param made: the directory with a sub-directory for each trial
-    :param document: the content of ``runs.json``: the flags, the trials so far, and the settings of ``coach tune``
-    """
+    """A study of Optuna. Each trial is a run. :param document: the content of ``runs.json``"""
 
     def __init__(
         self, made: ExperimentDirectory, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace
@@ -217,8 +213,7 @@ class _Tuning:
         return samplers.RandomSampler(seed=seed)
 
     def _interrupted(self) -> list[Job]:
-        """The jobs of trials that have not ended. A trial that has ended while ``coach tune`` did not run is reported
-        to the study."""
+        """The jobs of trials that have not ended. Trials that ended in the meantime are reported to the study."""
         import optuna
 
         jobs, known = [], self._study.trials
@@ -406,8 +401,7 @@ def text_of_preset(preset: str, settings: str, about: str) -> str:
 
 
 def _base_of(preset: str) -> tuple[str, str, list[str]]:
-    """The module of the base preset, the name to import from it, and further lines that assign ``graph_manager``, if
-    the import does not assign it."""
+    """The base preset's module, the name to import, and further lines if the import does not set ``graph_manager``."""
     path, _, variable = preset_catalogue.path_of(preset).rpartition(":")
     file, directory = pathlib.Path(path), preset_catalogue.preset_directory()
     if file.is_relative_to(directory):

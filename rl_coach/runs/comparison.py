@@ -289,8 +289,8 @@ def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
 
 
 def _content(signals: pd.DataFrame) -> bytes:
-    """All signals of a run, as hashes of their rows. Two runs differ in the times of their rows, so only a copy has the
-    same content. Empty if there are no rows or no times."""
+    """All signals of a run, as hashes of its rows; empty without rows or times. Their times differ, so only a copy has
+    equal content."""
     if signals.empty or not {WALL_CLOCK, WALL_CLOCK_MINUTES}.intersection(signals):
         return b""
     return pd.util.hash_pandas_object(signals.drop(columns="run"), index=False).to_numpy().tobytes()

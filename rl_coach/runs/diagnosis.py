@@ -113,8 +113,8 @@ def _exploding_values(run: Evidence) -> str | None:
 
 
 def _largest_return(run: Evidence) -> float:
-    """A bound of the discounted return: the larger of the largest total reward of an episode, and the return if each
-    step had the largest mean reward per step."""
+    """A bound of the discounted return: the largest total reward, or the return with the largest mean reward per
+    step."""
     # rows of evaluations have an episode length, but no training reward
     episodes = run.rows.reindex(columns=[_SHAPED_REWARD, "Episode Length"]).dropna()
     if episodes.empty:

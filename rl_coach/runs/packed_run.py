@@ -98,10 +98,7 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """Check the entries of a packed run.
-
-    :raises ValueError: if an entry is outside of the known folders, not a plain file, or too large
-    """
+    """Refuse an entry outside of the known folders, or not a plain file, or too large, with a ``ValueError``."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if RUN_FILE not in names or not any(name.startswith(f"{SIGNALS}/") for name in names):
@@ -120,10 +117,7 @@ def _check(archive: zipfile.ZipFile) -> None:
 
 
 def _run_in(archive: zipfile.ZipFile) -> PackedRun:
-    """Read the facts of a packed run.
-
-    :raises ValueError: if the record is damaged, or was written by a newer version
-    """
+    """Read the facts of a packed run. :raises ValueError: if the record is damaged, or from a newer version"""
     if archive.getinfo(RUN_FILE).file_size > _LONGEST_RECORD:
         raise ValueError(f"its {RUN_FILE} is too large")
     try:

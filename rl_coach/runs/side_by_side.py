@@ -114,11 +114,7 @@ class Outcome:
 
 @dataclass
 class _Running:
-    """A run in progress.
-
-    :param before: the status in the run's directory before the run began
-    :param heard: number of signals that were sent to the run
-    """
+    """A run in progress: its status before it began, and the number of signals that were sent to it."""
 
     job: Job
     process: subprocess.Popen[bytes]
@@ -128,10 +124,7 @@ class _Running:
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """The status of this run, not the status of an earlier run in the same directory.
-
-        A process that the run has started, such as a worker or a trainer, may have written this status.
-        """
+        """The status that this run, or a process that it has started, wrote; not the status of an earlier run."""
         status = read_status(self.job.directory)
         is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
         return status if is_of_this_run else {}

@@ -88,8 +88,8 @@ def _wilson_low(share: np.ndarray, count: int) -> np.ndarray:
 def _interval_of_mean(
     values: Sequence[np.ndarray | float], lows: Sequence[np.ndarray | float], highs: Sequence[np.ndarray | float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of a mean over environments from their values and intervals (Zou and Donner, "Construction of
-    confidence limits about effect measures: a general approach", 2008)."""
+    """The interval of a mean over environments (Zou and Donner, "Construction of confidence limits about effect
+    measures: a general approach", 2008)."""
     each = np.asarray(values)
     mean = each.mean(axis=0)
     below, above = (np.sqrt(((each - np.asarray(ends)) ** 2).sum(axis=0)) / len(each) for ends in (lows, highs))
@@ -131,8 +131,6 @@ def _newcombe_end(win: float, outermost: float, runs: int, other_runs: int) -> f
 
     :param win: the share of pairs that the first algorithm wins
     :param outermost: 0 for the lower end, 1 for the upper end
-    :param runs: number of runs of the first algorithm
-    :param other_runs: number of runs of the other algorithm
     """
     quantile = t_95(max(1, runs + other_runs - 2))
 
