@@ -62,9 +62,8 @@ def family_of(agent_params: Any) -> str:
 
 
 def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
-    """The search space for a preset: the settings of its agent's family that the preset has.
+    """The settings of the agent's family that the preset has, for trials of ``steps`` environment steps.
 
-    :param steps: environment steps of a trial
     :raises CoachError: if the preset has several agents, or has none of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)

@@ -75,11 +75,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a path.
-
-    :param key: the name of an attribute, or the key or index of an item
-    :param is_item: True for a key or an index
-    """
+    """A step of a path: the name of an attribute, or the key or index of an item."""
 
     key: Union[str, int]
     is_item: bool = False
@@ -194,10 +190,8 @@ def _parsed_path(text: str) -> tuple[Step, ...]:
 
 
 def parse(text: str) -> list[Assignment]:
-    """Parse the assignments in a text.
+    """Parse the assignments ``path=value; path=value``, in order.
 
-    :param text: the settings, ``path=value; path=value``
-    :return: the assignments, in order
     :raises CoachError: if a part of the text is not an assignment of an allowed value to a path
     """
     return [Assignment(_path(one.targets[0]), _value(one.value)) for one in statements(text.strip(), "-cp")]
@@ -208,7 +202,6 @@ def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assig
 
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
-    :raises CoachError: if the text has another form
     """
     try:
         found = ast.parse(text).body
@@ -328,12 +321,7 @@ def _construct(node: ast.Call) -> Any:
 
 
 def literal_arguments(what: str, text: str) -> dict[str, Any]:
-    """Parse the keyword arguments in ``(name=value, ...)``. The values have the same form as in ``-cp``.
-
-    :param what: the beginning of error messages
-    :param text: the arguments with their parentheses
-    :raises CoachError: if the text has another form
-    """
+    """Parse keyword arguments in ``(name=value, ...)``, with the values of ``-cp``. ``what`` begins error messages."""
     try:
         call = ast.parse(f"f{text}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

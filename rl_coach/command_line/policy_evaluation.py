@@ -22,9 +22,8 @@ from rl_coach.utils import CoachError
 
 
 def evaluate(folder: str, arguments: Sequence[str]) -> None:
-    """Play with a policy's best actions, and print the mean reward with its confidence interval.
+    """Play with the best actions of the policy in a folder, and print the mean reward with its confidence interval.
 
-    :param folder: the policy's folder, with ``policy.json``
     :param arguments: the arguments of ``coach evaluate`` after the folder
     :raises CoachError: if the policy is damaged, or does not fit the level
     """
@@ -45,12 +44,10 @@ def playing(
     visualization: VisualizationParameters,
     videos: str | None = None,
 ) -> Iterator[tuple[Callable[[], float], Any]]:
-    """A context with the environment of a policy, which is closed at the end.
+    """A context with a function that plays an episode and returns its total reward, and the environment of a policy.
 
     :param level: the environment's level; None for the level of the policy's preset
-    :param visualization: settings of rendering and videos
     :param videos: the directory of videos; None for no videos
-    :return: a function that plays an episode and returns its total reward, and the environment
     :raises CoachError: if the policy is damaged, does not fit the level, or the level has several players
     """
     policy = Policy.load(folder)

@@ -30,9 +30,8 @@ _CAN_BE_CUT = {2: 15, 1: 12}
 
 
 def list_presets(text: str) -> None:
-    """Print the presets with environment, algorithm and score. Tuned presets come last.
+    """Print the presets that contain a text, with environment, algorithm and score. Tuned presets come last.
 
-    :param text: print only presets with this text in the name, environment or algorithm, in upper or lower case
     :raises CoachError: if no preset contains the text
     """
     tables = [

@@ -21,12 +21,7 @@ _ENDS_OF_A_LINE = ("start", "end", "end_fraction")
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that changes linearly during the run.
-
-    :param first: the first value
-    :param last: the last value
-    :param share: the share of the run in which the value changes; then it is constant
-    """
+    """A value that changes linearly from ``first`` to ``last`` in a share of the run, and is then constant."""
 
     first: float
     last: float = 0.0

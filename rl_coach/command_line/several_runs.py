@@ -403,10 +403,8 @@ def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any
 
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """The job that continues a run; None if the run has ended. A run that was killed before its first checkpoint starts
-    again.
+    """The job that continues a run; None if it has ended. A run killed before its first checkpoint begins again.
 
-    :param directory: the directory of all runs
     :param flags: the recorded flags of all runs
     :param added: flags that replace recorded flags
     :param run: the run's entry in ``runs.json``

@@ -18,11 +18,7 @@ _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_epis
 
 
 def run(arguments: Sequence[str], launcher: Any) -> int:
-    """Run ``coach sweep``.
-
-    :return: the exit code; see ``several_runs.train``
-    :raises CoachError: if a flag, a setting or the preset is wrong
-    """
+    """Run ``coach sweep``. :return: the exit code; see ``several_runs.train``"""
     parser = command_line.parser_of("sweep")
     args = parser.parse_args(arguments)
     if args.resume:
@@ -65,13 +61,11 @@ def _number(combinations: int | None, drawn: int | None) -> int:
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """The texts with settings in an argument: the argument itself; or, if the argument is a file, the lines of the
-    file.
+    """The settings in an argument, or in each line of the file that the argument names.
 
-    :param given: the argument
     :param what: the beginning of messages about the argument
     :return: pairs of a text and the beginning of messages about it
-    :raises CoachError: if the text is neither settings nor a file, or the file is empty
+    :raises CoachError: if the argument is neither settings nor a file, or the file is empty
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]

@@ -124,10 +124,8 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
 
 
 def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
-    """The dimensions of the search space.
+    """The dimensions of the text of ``--space`` or, for None, of the built-in space of the agent's family.
 
-    :param text: the text of --space; None for the built-in space of the agent's family
-    :param steps: environment steps of a trial
     :raises CoachError: if a dimension does not fit the preset
     """
     if text is None:
@@ -381,12 +379,8 @@ def _shown_name(dimension: Dimension) -> str:
 
 
 def text_of_preset(preset: str, settings: str, about: str) -> str:
-    """The text of a preset file.
-
-    :param preset: the base preset, in one of the forms of ``-p``
-    :param settings: the changes in the form of ``-cp``, with whole paths
-    :param about: the description of the new preset, in one sentence
-    """
+    """The text of a preset file. :param settings: the changes to the base preset in the form of ``-cp``, with whole
+    paths"""
     statements = custom_parameters.statements(settings, f"the settings of {preset}")
     names = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
     modules: dict[str, set[str]] = {}

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def make_callbacks(text: str) -> list[Callback]:
     """Make the callbacks of ``--callback``.
 
-    :param text: callbacks as ``module:Class(argument=value)``, separated by ``;``. Classes of ``rl_coach.callbacks``
-        need no module
+    :param text: ``module:Class(argument=value); …``; classes of ``rl_coach.callbacks`` need no module
     :raises CoachError: if a class does not exist, is not a callback, or does not accept the arguments
     """
     return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]

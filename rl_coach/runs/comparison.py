@@ -170,9 +170,8 @@ def compare(
 
 
 def compare_groups(groups: Mapping[str, Sequence[str]]) -> Comparison:
-    """Compare groups of runs by their last evaluations.
+    """Compare groups of runs, the CSVs of each by its name, by their last evaluations.
 
-    :param groups: CSVs of the runs of each group, by its name
     :raises CoachError: if there are no runs, or no environment that all groups share
     """
     notes: list[str] = []

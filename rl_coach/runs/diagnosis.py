@@ -30,11 +30,7 @@ _LARGEST_KL = 0.2
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows and the settings that a check reads.
-
-    :param rows: the rows of one run, a column for each signal
-    :param settings: every setting by its dotted name
-    """
+    """The rows of one run, a column for each signal, and every setting by its dotted name."""
 
     rows: pd.DataFrame
     settings: Mapping[str, Any]

@@ -110,11 +110,7 @@ class _Axes:
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its interval.
-
-    :param label: the text next to the interval
-    :param colour: the index of the interval's colour
-    """
+    """A value with its interval, the text next to it, and the index of its colour."""
 
     label: str
     value: float

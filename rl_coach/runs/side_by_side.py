@@ -33,13 +33,7 @@ _SECONDS_TO_SAVE = 60.0
 
 @dataclass(frozen=True)
 class Job:
-    """A run to start.
-
-    :param name: the run's name on the display
-    :param flags: the flags of the program
-    :param directory: the directory of its ``status.json``
-    :param program: the module that Python runs
-    """
+    """A run to start. :param program: the module that Python runs"""
 
     name: str
     flags: Sequence[str]
