@@ -92,10 +92,9 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint of a file or directory.
+        """The checkpoint of a file or directory; None if its name is not a checkpoint's name or has no number.
 
         :param filename: a checkpoint's name, or the name of one of its files (``12_Step-3400.ckpt.index``)
-        :return: the checkpoint; None if the name is not a checkpoint's name or has no number
         """
         match = self._pattern.search(filename)
         number = None if match is None else match.group(2) or match.group(4)
@@ -392,11 +391,8 @@ def best_checkpoint(directory: Path) -> str | None:
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove old checkpoints, and the files that savers wrote for them. The best checkpoint is always kept.
-
-    :param directory: the directory of checkpoints
-    :param last: number of the newest checkpoints to keep; 0 keeps all
-    """
+    """Remove all checkpoints except the best and the ``last`` newest (0 keeps all), with the files of savers for
+    them."""
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:

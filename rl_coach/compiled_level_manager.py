@@ -134,9 +134,8 @@ class CompiledLevelManager(LevelManager):
 
     def step(self, action: Any) -> EnvResponse:
         """Act in all copies, and learn when training is due, for about ``_SECONDS_PER_STEP`` seconds and within the
-        limit ``left``.
+        limit ``left``. The argument has no effect, because there is no level above.
 
-        :param action: no effect, because there is no level above
         :return: the environment's last response
         :raises CoachError: if a method was replaced, or a setting was changed, after the loop was compiled
         """
@@ -399,7 +398,6 @@ class CompiledLevelManager(LevelManager):
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Continue the episodes of all copies. Call ``set_state`` before.
 
-        :param state: the result of ``get_state``
         :return: False if the state was saved without a compiled loop, or with another number of copies
         """
         if state["episode"] != _COMPILED or not self._fits(state.get("loop")):
@@ -423,10 +421,9 @@ def _settings_of(agent: Agent) -> dict[str, Any]:
 
 
 def uncalled_override(agent: Agent) -> str | None:
-    """A user's override (``Class.method``) that a compiled loop would not call, or the class of a user's part that a
-    compiled loop would not use. None if there is no such code.
+    """A user's override (``Class.method``) or part (``Class``) that a compiled loop would not use; None without one.
 
-    Filters and exploration policies are not checked here: some filters have a pure form, and the agent's method
+    Filters and exploration policies are checked elsewhere: some filters have a pure form, and the agent's method
     ``why_not_compiled`` checks the parameters of exploration policies.
     """
     if (override := override_that_excludes(agent, "make_compiled")) is not None:

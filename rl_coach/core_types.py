@@ -155,11 +155,8 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """The numbers of steps, episodes and updates so far: ``counter[EnvironmentSteps]`` is an int.
-
-    ``counter < duration`` compares the number in the duration's unit. ``counter + duration`` is the sum of this number
-    and the duration.
-    """
+    """The numbers of steps, episodes and updates so far: ``counter[EnvironmentSteps]`` is an int. ``counter <
+    duration`` and ``counter + duration`` use the number in the duration's unit."""
 
     def __init__(self) -> None:
         self.counters: dict[type[StepMethod], int] = {
@@ -602,16 +599,11 @@ class Batch:
         self.__dict__.update(self._rows(order).__dict__)
 
     def states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations before the step.
-
-        :param fetches: names of observations
-        :param expand_dims: add a last axis of size 1
-        :return: arrays [B, ...] by name, or [B, ..., 1] with ``expand_dims``
-        """
+        """The observations before the step, by name: [B, ...], or [B, ..., 1] with ``expand_dims``."""
         return {name: _expand(self.state_columns[name], expand_dims) for name in fetches if name in self.state_columns}
 
     def next_states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations after the step, with the parameters and the result of ``states``."""
+        """The observations after the step, as in ``states``."""
         columns = self.next_state_columns
         return {name: _expand(columns[name], expand_dims) for name in fetches if name in columns}
 

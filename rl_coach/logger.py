@@ -164,9 +164,7 @@ class ScreenLogger:
     def waiting_for(self, what: str, comes_again: bool = False) -> Iterator[None]:
         """A context that shows the reason of a wait: on a terminal with the seconds so far, otherwise as one line.
 
-        :param what: the reason
-        :param comes_again: True if the wait recurs in the run; then print no line, and do not count the wait in
-            ``seconds_waited``
+        :param comes_again: True if the wait recurs; then print no line, and do not count it in ``seconds_waited``
         """
         shown: ContextManager[None] = contextlib.nullcontext()
         if self.is_live:
@@ -343,12 +341,11 @@ class BaseLogger:
     def create_signal_value(
         self, signal_name: str, value: Any, overwrite: bool = True, time: int | None = None
     ) -> bool:
-        """Set a signal's value.
+        """Set a signal's value. :return: True if the value was set
 
-        :param overwrite: True replaces an existing value; False keeps it
+        :param overwrite: False keeps an existing value
         :param time: the index of the row; None for the current row. If the row is written already, the first row that
             is not written is used
-        :return: True if the value was set
         """
         index = self._open_index(time)
         row = self._rows.setdefault(index, {self.index_name: index})
@@ -359,11 +356,7 @@ class BaseLogger:
         return True
 
     def create_signal_values(self, values: Mapping[str, Any], overwrite: bool = True) -> None:
-        """Set several signals in the current row.
-
-        :param values: values by the signals' names
-        :param overwrite: True replaces existing values; False keeps them
-        """
+        """Set several signals in the current row. :param overwrite: False keeps existing values"""
         index = self._open_index(None)
         row = self._rows.setdefault(index, {self.index_name: index})
         row.update(values if overwrite else {name: values[name] for name in values if name not in row})
@@ -830,11 +823,8 @@ def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", d
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``. An odd height or width is changed to an
-    even number, because the format needs even numbers.
-
-    :return: the file's path
-    """
+    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``, with an even height and width, which
+    the format needs. :return: the file's path"""
     return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
 
 

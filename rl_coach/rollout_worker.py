@@ -74,9 +74,8 @@ class Patience:
         self._heard_at = time.monotonic()
 
     def note(self, state: RunState | None) -> None:
-        """Compare the trainer's state with its last state.
+        """Compare the trainer's state, None if none was received, with its last state.
 
-        :param state: the trainer's current state; None if no state was received
         :raises Silence: if the state has not changed for too long
         """
         if state is not None and state != self._last:
@@ -257,11 +256,7 @@ class AgentAtWork:
     # sending
 
     def send_if_due(self, limit: int, state: RunState) -> bool:
-        """Pass a chunk to the link if a chunk is due.
-
-        :param limit: the result of ``limit``
-        :return: True if a chunk was passed
-        """
+        """Pass a chunk to the link if a chunk is due. :return: True if a chunk was passed"""
         is_full = self.unsent >= limit
         has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
         if limit <= 0 or not (is_full or has_segment or self.is_over_time()):
@@ -481,11 +476,8 @@ def should_stop(checkpoint_dir: str) -> bool:
 
 
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
-    """Change a graph manager for a worker, before ``create_graph``. Its networks will only act, and its memory will
-    send transitions to the trainer.
-
-    :param blueprint: the trainer's document with the networks
-    """
+    """Change a graph manager for a worker, before ``create_graph``: the networks of the trainer's ``blueprint`` will
+    only act, and the memory will send transitions to the trainer."""
     for stream, agent in graph_manager.parameters_by_stream.items():
         plan = blueprint["agents"][stream]
         for name, plain in plan["networks"].items():

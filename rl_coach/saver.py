@@ -21,11 +21,7 @@ class Saver:
         raise NotImplementedError(f"{type(self).__name__} does not define its path")
 
     def save(self, sess: Any, save_path: str) -> list[str]:
-        """Save the values.
-
-        :param save_path: the full path
-        :return: the paths of all files written
-        """
+        """Save the values under the full path. :return: the paths of all files written"""
         raise NotImplementedError(f"{type(self).__name__} does not save")
 
     def restore(self, sess: Any, restore_path: str) -> None:

@@ -44,12 +44,10 @@ class Misfit:
 
 
 def first_misfit(space: Space, rows: Any) -> Misfit | None:
-    """The first row that does not belong to a space; None if all rows belong to it.
+    """The first row [N, ...] that does not belong to a space; None if all rows belong to it.
 
     Bounds are checked for actions and masks. Bounds of other observations are not checked, because environments often
     declare wrong bounds.
-
-    :param rows: [N, ...] numbers
     """
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
         for number, value in enumerate(rows):
@@ -170,11 +168,7 @@ def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[in
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
-    """The first row that is not a probability distribution over the actions of a space; None if all rows are valid.
-
-    :param space: the space of the actions
-    :param rows: [N, A] probabilities
-    """
+    """The first row [N, A] that is not a probability distribution over the actions; None if all rows are valid."""
     size = space.num_actions if isinstance(space, DiscreteActionSpace) else None
     array = _as_numbers(rows)
     if size is None:
@@ -256,9 +250,8 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def truth(value: Any, what: str) -> bool:
-    """Check a value from user code that must be true or false, such as ``terminated``.
+    """Check a value from user code that must be true or false, or 0 or 1, also in an array with one element.
 
-    :param value: a boolean, 0 or 1, or an array with one element of these
     :param what: the name of the value, for the error's message
     :raises CoachError: if the value is not True, False, 0 or 1
     """
@@ -271,9 +264,8 @@ def truth(value: Any, what: str) -> bool:
 
 
 def one_number(value: Any, what: str) -> float:
-    """Check a value from user code that must be one number, such as a reward.
+    """Check a value from user code that must be one number, also in an array of any framework.
 
-    :param value: a number, or an array with one number, also of a framework
     :param what: the name of the value, for the error's message
     :raises CoachError: if the value is not a number
     """

@@ -136,11 +136,7 @@ _MOST_NUMBERS = 100_000_000  # limit for an observation: the bounds alone need 1
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Check that an observation fits into memory, before memory is allocated.
-
-    :param shape: the shape of the observation
-    :raises CoachError: if the shape has more than 100 million numbers
-    """
+    """Refuse an observation of more than 100 million numbers with a ``CoachError``, before memory is allocated."""
     if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
         lengths = " x ".join(str(length) for length in shape)
         raise CoachError(f"an observation of {lengths} numbers is too large: the limit is {_MOST_NUMBERS} numbers")
@@ -183,11 +179,7 @@ class OneHotObservationSpace(VectorObservationSpace):
         super().__init__(int(self.counts.sum()), 0, 1)
 
     def encode(self, numbers: Any) -> np.ndarray:
-        """Encode numbers as vectors.
-
-        :param numbers: [..., *raw_shape] integers within their ranges
-        :return: [..., D] float32
-        """
+        """Encode integers [..., *raw_shape] within their ranges as vectors, [..., D] float32."""
         numbers = np.asarray(numbers)
         leading = numbers.shape[: numbers.ndim - len(self.raw_shape)]
         vectors = np.zeros((*leading, int(self.shape[0])), np.float32)
@@ -233,7 +225,6 @@ class ActionMaskSpace(VectorObservationSpace):
     def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
         """The reason why masks from an environment are wrong; None if they are correct.
 
-        :param masks: the masks
         :param leading: the lengths of the axes before the axes of one mask, such as (N,)
         """
         masks = np.asarray(masks)
@@ -335,11 +326,7 @@ class PlanarMapsObservationSpace(ObservationSpace):
         return (shape[-1], *shape[:-1]) if self.raw_channels_first else shape
 
     def encode(self, observations: Any) -> np.ndarray:
-        """Move the planes to the last axis if ``raw_channels_first``.
-
-        :param observations: [..., *raw_shape]
-        :return: [..., *shape]
-        """
+        """Move the planes of observations [..., *raw_shape] to the last axis if ``raw_channels_first``."""
         return np.ascontiguousarray(np.moveaxis(observations, -3, -1)) if self.raw_channels_first else observations
 
 
@@ -905,13 +892,7 @@ class AgentSelection(DiscreteActionSpace):
 
 
 class SpacesDefinition:
-    """The spaces of an agent: observations, goal, actions and rewards.
-
-    :param state: the observations
-    :param goal: the goal; None without a goal
-    :param action: the actions
-    :param reward: the rewards
-    """
+    """The spaces of an agent: observations, goal (None without a goal), actions and rewards."""
 
     def __init__(self, state: StateSpace, goal: ObservationSpace | None, action: ActionSpace, reward: RewardSpace):
         self.state = state
