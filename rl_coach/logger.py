@@ -819,13 +819,13 @@ def _alternatives(path: str) -> Iterator[str]:
 
 def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:
     """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``. :return: the file's path"""
-    return _write_video(images, fps, _video_path(directory, "gifs", name, "gif"))
+    return _write_video(images, fps, os.path.join(directory, "gifs"), name, "gif")
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
     """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``, with an even height and width, which
     the format needs. :return: the file's path"""
-    return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
+    return _write_video(images, fps, os.path.join(directory, "videos"), name, "mp4")
 
 
 def tiled(images: np.ndarray, columns: int) -> np.ndarray:
@@ -874,15 +874,11 @@ def open_video(path: str, fps: float) -> Any:
     return imageio.v2.get_writer(path, mode="I", **options)
 
 
-def _write_video(images: Sequence[np.ndarray], fps: float, path: str) -> str:
+def _write_video(images: Sequence[np.ndarray], fps: float, folder: str, name: str, extension: str) -> str:
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{name}_{datetime.datetime.now():%d_%m_%Y-%H_%M_%S_%f}.{extension}")
     writer = open_video(path, fps)
     for image in images:
         writer.append_data(image)
     writer.close()
     return path
-
-
-def _video_path(directory: str, kind: str, name: str, extension: str) -> str:
-    folder = os.path.join(directory, kind)
-    os.makedirs(folder, exist_ok=True)
-    return os.path.join(folder, f"{name}_{datetime.datetime.now():%d_%m_%Y-%H_%M_%S_%f}.{extension}")

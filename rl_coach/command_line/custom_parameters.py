@@ -404,7 +404,9 @@ class _Target:
         if not self.last.is_item:
             if self._is_read_only():  # do not read the attribute, because its property may raise an error
                 return True
-            return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
+            if str(key) in _attributes_of_a_run() and is_graph_manager(self.holder):  # it is not a setting
+                return False
+            return hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
@@ -415,10 +417,6 @@ class _Target:
         name."""
         keys = self.holder if self.last.is_item and isinstance(self.holder, dict) else ()
         return {key.__name__: key for key in keys if isinstance(key, type)}.get(str(self.last.key), self.last.key)
-
-    def _is_setting(self) -> bool:
-        """False for attributes of a graph manager that are not settings."""
-        return str(self.last.key) not in _attributes_of_a_run() or not is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
         """True for a new key of a dictionary of plain values, but not of networks or embedders."""

@@ -211,10 +211,8 @@ class _Group:
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
         """True if a run has found an error in the input before its start, and the input of all runs is the same."""
-        return self._shares_input and outcome.code == BAD_INPUT and not self._has_begun()
-
-    def _has_begun(self) -> bool:
-        return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
+        begun = (read_status(self._directory / run["name"]) for run in self._document["runs"])
+        return self._shares_input and outcome.code == BAD_INPUT and not any(begun)
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
         """If the input is wrong for all runs, remove their directory and raise a ``CoachError``."""
@@ -229,7 +227,9 @@ class _Group:
         if outcome.has_finished:
             self._screen.print(f"{name}: {self._result(outcome)}")
         elif outcome.was_stopped:
-            self._screen.print(f"{name}: stopped after {progress.get('steps', 0):,} steps{self._kept(outcome)}")
+            is_kept = not self._trains or _has_checkpoint(outcome.job.directory)
+            when = "" if is_kept else ", before there was a checkpoint"
+            self._screen.print(f"{name}: stopped after {progress.get('steps', 0):,} steps{when}")
         elif not self._is_bad_for_all(outcome):
             self._screen.error(f"{name} failed: {outcome.error} (its output: {shown(outcome.job.log)})", crash=False)
 
@@ -242,10 +242,6 @@ class _Group:
             return f"mean reward {outcome.score:.5g}, {outcome.status['evaluation']['episodes']:,} episodes"
         evaluation = evaluation_of(progress)
         return f"evaluation {evaluation}, {took}" if evaluation else f"training reward {outcome.score:.5g}, {took}"
-
-    def _kept(self, outcome: Outcome) -> str:
-        is_kept = not self._trains or _has_checkpoint(outcome.job.directory)
-        return "" if is_kept else ", before there was a checkpoint"
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
         """Write the results of the runs to ``runs.json``."""

@@ -36,7 +36,10 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     from rl_coach.command_line import search_space, several_runs  # imported here, so that --help is fast
 
     spaces = [(search_space.parse(text, what), what) for text, what in texts_of(args.settings, "coach sweep")]
-    runs = len(args.seeds) * sum(_number(search_space.size(one), args.random) for one, _ in spaces)
+    runs = 0
+    for one, _ in spaces:  # a range without --random has no number, and is refused later
+        numbers = [number for number in (search_space.size(one), args.random) if number is not None]
+        runs += len(args.seeds) * min(numbers, default=0)
     if runs > _MOST_RUNS:
         raise CoachError(
             f"{runs:,} runs are more than the limit of {_MOST_RUNS:,}: draw fewer settings with --random N, or use "
@@ -52,12 +55,6 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         search_space.refuse_fixed(graph_manager, dimensions, args.custom_parameter)
     found = search_space.settings(graph_manager, combinations)
     return several_runs.train(args, launcher.get_argument_parser(), found)
-
-
-def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings. ``combinations`` is None for an infinite space, ``drawn`` without ``--random``."""
-    numbers = [one for one in (combinations, drawn) if one is not None]
-    return min(numbers, default=0)  # a range without --random is refused later
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:

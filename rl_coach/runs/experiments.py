@@ -586,6 +586,8 @@ def _run_row(
         [not worker.evaluates_only for worker in workers],
     )
     start, status = description.start, read_status(description.path.parent)
+    modified = description.path.stat().st_mtime
+    written = modified if status else last_growth(description, summary, modified)
     if not description.plays_with_others:
         summary = summary.as_printed(status)
     return {
@@ -598,7 +600,7 @@ def _run_row(
         "workers": len(workers),
         "framework": description.framework,
         "kind": "evaluation" if description.evaluates_only or is_evaluation(status) else "training",
-        "state": _state(description, summary),
+        "state": state_of(status, written, time.time()),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,
@@ -609,11 +611,6 @@ def _run_row(
         "path": str(description.path),
         "plays_with_others": description.plays_with_others,
     }
-
-
-def _state(description: RunDescription, summary: Summary) -> str:
-    status, modified = read_status(description.path.parent), description.path.stat().st_mtime
-    return state_of(status, modified if status else last_growth(description, summary, modified), time.time())
 
 
 def _summary_of(worker: RunDescription, file: SignalFile) -> Summary:
