@@ -123,7 +123,7 @@ class _Environment:
     :param level: the level for Coach
     :param copies: the number of copies
     :param is_atari: True if the script uses ``make_atari_env``
-    :param is_normalized: True if the script normalises observations
+    :param clip: the largest normalised observation; 0 if the script does not normalise observations
     :param is_async: True if the copies run in separate processes
     :param stacked: number of stacked frames; 0 if frames are not stacked
     :param settings: the source text of further arguments of the environment
@@ -132,7 +132,7 @@ class _Environment:
     level: str = ""
     copies: int = 1
     is_atari: bool = False
-    is_normalized: bool = False
+    clip: float = 0.0
     is_async: bool = False
     stacked: int = 0
     settings: str = ""
@@ -176,7 +176,8 @@ def _environment(script: Script, node: Any, file: pathlib.Path) -> _Environment:
     if "n_envs" in given:
         made.copies = script.known("n_envs", given.pop("n_envs"), 1)
     if name == "VecNormalize":
-        made.is_normalized = script.known("norm_obs", given.pop("norm_obs", ast.Constant(True)), True)
+        clip = script.known("clip_obs", given.pop("clip_obs", ast.Constant(10.0)), 10.0)
+        made.clip = clip if script.known("norm_obs", given.pop("norm_obs", ast.Constant(True)), True) else 0.0
         if script.known("norm_reward", given.pop("norm_reward", ast.Constant(True)), True):
             script.leave_out(node, "norm_reward of VecNormalize, which divides rewards by the deviation of returns")
     if name == "VecFrameStack":
@@ -467,6 +468,9 @@ class _Port:
         if "Cnn" in self.policy:  # the extractor of features has a separate layer
             otherwise = [] if self.algorithm.is_on_policy or "main" in self.algorithm.networks else [256, 256]
         given = given[0] if isinstance(given, list) and given and isinstance(given[0], dict) else given
+        if isinstance(given, list) and not all(isinstance(size, int) for size in given):
+            self.script.leave_out(self.given["policy_kwargs"], f"net_arch {given}: it has the layers {otherwise}")
+            given = None
         if not isinstance(given, dict):
             return dict.fromkeys(("pi", "vf"), otherwise if given is None else given)
         policy = given.get("pi", [])
@@ -566,12 +570,11 @@ class _Port:
         lines = [f"{path}.{names[name]} = {value!r}" for name, value in settings.items()
                  if name in names and value is not None]  # fmt: skip
         lines += self._on_policy() if self.algorithm.is_on_policy else self._off_policy()
-        if self.environment.is_normalized:
+        if clip := self.environment.clip:
             kind = self._uses("filters.observation.observation_normalization_filter", "ObservationNormalizationFilter")
             lines.append(f"agent_params.pre_network_filter = {self._uses('filters.filter', 'InputFilter')}()")
-            lines.append(
-                f'agent_params.pre_network_filter.add_observation_filter("observation", "normalize", {kind}())'
-            )
+            lines.append("agent_params.pre_network_filter.add_observation_filter("
+                         f'"observation", "normalize", {kind}({-clip}, {clip}))')  # fmt: skip
         if self.environment.stacked and not self.environment.is_atari:
             kind = self._uses("filters.observation.observation_stacking_filter", "ObservationStackingFilter")
             lines.append(f"agent_params.input_filter = {self._uses('filters.filter', 'InputFilter')}()")

@@ -167,7 +167,8 @@ if __name__ == "__main__":
     assert same(algorithm.clipping_decay_schedule, LinearSchedule(1.0, 0.0, 79 * 128))
     assert [layer.units for layer in network.middleware_parameters.scheme] == [32, 16]
     assert network.middleware_parameters.activation_function == "relu" and network.initial_weights == "kaiming_uniform"
-    assert manager.agent_params.pre_network_filter.observation_filters
+    (normalize,) = manager.agent_params.pre_network_filter.observation_filters["observation"].values()
+    assert (normalize.clip_min, normalize.clip_max) == (-10.0, 10.0)
     environment = manager.env_params
     assert (environment.num_environments, environment.vectorization) == (4, "async")
     assert environment.additional_simulator_parameters == {"sutton_barto_reward": True}
@@ -229,6 +230,13 @@ model.learn(steps)
     assert manager.improve_steps == EnvironmentSteps(3000)
     assert same(value_of(manager, f"{MAIN}.learning_rate"), LinearSchedule(1e-3, 0.0, 1500))
     assert "not converted" not in capsys.readouterr().out
+
+
+def test_layers_in_the_form_of_old_versions_are_named(capsys):
+    script = 'model = A2C("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arch": [32, {"pi": [8]}]})\nmodel.learn(9)\n'
+    network = ported(script).agent_params.network_wrappers["main"]
+    assert [one.units for one in network.middleware_parameters.scheme] == [64, 64]
+    assert "net_arch [32, {'pi': [8]}]: it has the layers [64, 64]" in capsys.readouterr().out
 
 
 def test_the_targets_of_td3_move_with_the_policy():
