@@ -536,10 +536,18 @@ class _Port:
         return max(1, (self.total - self._heatup) // max(1, played) * updates)
 
     def _schedule(self, value: Any, steps: int) -> str:
+        """A value or its schedule after the heatup. In Stable-Baselines3, values change from the first step on.
+
+        :param steps: the schedule's steps from the end of the heatup to the end of the run
+        """
         if not isinstance(value, Linear):
             return repr(value)
-        name = self._uses("schedules", "LinearSchedule")
-        return f"{name}({value.first}, {value.last}, {max(1, round(value.share * steps))})"
+        begun = self._heatup / max(1, self.total)
+        if begun >= value.share:
+            return f"{self._uses('schedules', 'ConstantSchedule')}({value.last})"
+        first = value.first + (value.last - value.first) * begun / value.share
+        length = round((value.share - begun) / (1 - begun) * steps)
+        return f"{self._uses('schedules', 'LinearSchedule')}({first}, {value.last}, {max(1, length)})"
 
     def _playing(self) -> tuple[int, int]:
         """The environment steps between two training phases, and the updates of a phase."""
@@ -619,7 +627,8 @@ class _Port:
         if "exploration_fraction" in settings:
             epsilon = Linear(settings["exploration_initial_eps"], settings["exploration_final_eps"],
                               settings["exploration_fraction"])  # fmt: skip
-            lines.append(f"agent_params.exploration.epsilon_schedule = {self._schedule(epsilon, self.total)}")
+            schedule = self._schedule(epsilon, self.total - self._heatup)
+            lines.append(f"agent_params.exploration.epsilon_schedule = {schedule}")
             lines.append("agent_params.exploration.evaluation_epsilon = 0.0")
         if self.name in ("SAC", "TQC"):
             lines += self._temperature()

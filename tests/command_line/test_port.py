@@ -10,7 +10,7 @@ import pytest
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.schedules import LinearSchedule
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
@@ -96,14 +96,14 @@ DEFAULTS = {
     ("DQN", "CartPole-v1"): {
         f"{MAIN}.learning_rate": 1e-4, f"{MAIN}.batch_size": 32, f"{MAIN}.clip_gradients": 10.0,
         f"{MAIN}.replace_mse_with_huber_loss": True, TARGET: EnvironmentSteps(10_000), PLAYED: EnvironmentSteps(4),
-        UPDATES: 1, "agent_params.exploration.epsilon_schedule": LinearSchedule(1.0, 0.05, 100),
+        UPDATES: 1, "agent_params.exploration.epsilon_schedule": ConstantSchedule(0.05),  # after 100 steps of heatup
         f"{ALGORITHM}.rate_for_copying_weights_to_target": 1.0, "heatup_steps": EnvironmentSteps(100),
         LENGTH: EnvironmentSteps(900), f"{MAIN}.middleware_parameters.activation_function": "relu",
     },
     ("QRDQN", "CartPole-v1"): {
         f"{MAIN}.learning_rate": 5e-5, f"{ALGORITHM}.atoms": 200, f"{MAIN}.clip_gradients": None,
         f"{MAIN}.optimizer_epsilon": 0.01 / 32,
-        "agent_params.exploration.epsilon_schedule": LinearSchedule(1.0, 0.01, 5),
+        "agent_params.exploration.epsilon_schedule": ConstantSchedule(0.01),
     },
     ("SAC", "Pendulum-v1"): {
         "agent_params.network_wrappers.policy.learning_rate": 3e-4, "agent_params.network_wrappers.q.batch_size": 256,
@@ -237,6 +237,15 @@ def test_layers_in_the_form_of_old_versions_are_named(capsys):
     network = ported(script).agent_params.network_wrappers["main"]
     assert [one.units for one in network.middleware_parameters.scheme] == [64, 64]
     assert "net_arch [32, {'pi': [8]}]: it has the layers [64, 64]" in capsys.readouterr().out
+
+
+def test_values_change_in_the_heatup_of_a_script():
+    script = 'model = DQN("MlpPolicy", "CartPole-v1", linear(1e-3), learning_starts=100, train_freq=1)'
+    manager = ported(f"{script}\nmodel.learn(2000)\n")
+    epsilon, rate = manager.agent_params.exploration.epsilon_schedule, value_of(manager, f"{MAIN}.learning_rate")
+    assert (epsilon.final_value, epsilon.decay_steps) == (0.05, 100)
+    assert epsilon.initial_value == pytest.approx(1 - 0.95 * 100 / 200)
+    assert (rate.final_value, rate.decay_steps) == (0.0, 1900) and rate.initial_value == pytest.approx(0.95e-3)
 
 
 def test_the_targets_of_td3_move_with_the_policy():
