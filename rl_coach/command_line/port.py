@@ -619,9 +619,10 @@ class _Port:
         unit = "EnvironmentSteps" if in_steps else "EnvironmentEpisodes"
         lines.append(f"{path}.num_consecutive_playing_steps = {unit}({played})")
         lines.append(f"{path}.num_consecutive_training_steps = {updates}")
-        if "target_update_interval" in settings:
-            every = settings["target_update_interval"]
-            lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = EnvironmentSteps({every})")
+        # DQN's targets are updated after environment steps, targets of other algorithms after updates
+        period = "EnvironmentSteps" if "main" in self.algorithm.networks else self._uses("core_types", "TrainingSteps")
+        every = settings.get("target_update_interval", settings.get("policy_delay", 1))
+        lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = {period}({every})")
         if settings["n_steps"] != 1:
             lines.append(f"{path}.n_step = {settings['n_steps']}")
         if "exploration_fraction" in settings:
@@ -635,8 +636,6 @@ class _Port:
         if self.name in ("TD3", "DDPG"):
             lines += self._noise()
         if self.name == "TD3":
-            delay, updates_type = settings["policy_delay"], self._uses("core_types", "TrainingSteps")
-            lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = {updates_type}({delay})")
             lines.append(f"{path}.act_for_full_episodes = {self._updates_for_each_step}")
         return lines
 

@@ -108,7 +108,7 @@ DEFAULTS = {
     ("SAC", "Pendulum-v1"): {
         "agent_params.network_wrappers.policy.learning_rate": 3e-4, "agent_params.network_wrappers.q.batch_size": 256,
         "agent_params.network_wrappers.q.heads_parameters.0.network_layers_sizes": (256, 256),
-        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: EnvironmentSteps(1),
+        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: TrainingSteps(1),
         f"{ALGORITHM}.temperature": None, PLAYED: EnvironmentSteps(1),
     },
     ("TQC", "Pendulum-v1"): {
@@ -123,7 +123,7 @@ DEFAULTS = {
     },
     ("DDPG", "Pendulum-v1"): {
         "agent_params.network_wrappers.critic.learning_rate": 1e-3, PLAYED: EnvironmentSteps(1),
-        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005,
+        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: TrainingSteps(1),
     },
 }  # fmt: skip
 
