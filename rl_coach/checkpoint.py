@@ -39,11 +39,7 @@ _TEMPORARY_PREFIX = ".saving-"
 
 @dataclass(frozen=True)
 class SingleCheckpoint:
-    """The number and the name of a checkpoint.
-
-    :param num: the number; newer checkpoints have higher numbers
-    :param name: the directory's name
-    """
+    """The number and the name of a checkpoint. :param num: the number; newer checkpoints have higher numbers"""
 
     num: int
     name: str
@@ -224,7 +220,6 @@ def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> 
 def checkpoint_name(num: int, count: int, unit: str = "Step") -> str:
     """The name of a checkpoint, such as ``12_Step-3400.ckpt``.
 
-    :param num: the checkpoint's number
     :param count: the run's progress
     :param unit: the unit of the progress, in the singular: ``Step``, ``Epoch`` or ``Update``
     """
@@ -240,10 +235,7 @@ def save_checkpoint(
 ) -> str:
     """Write a checkpoint. If its name has the form of a checkpoint's name, record it as the newest checkpoint.
 
-    :param directory: the directory of checkpoints
-    :param name: the checkpoint's name
     :param state: nested dicts and lists with string keys; the values are arrays, int, float, bool, str or None
-    :param manifest: facts about the run, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: if a value cannot be saved; the message contains its path in the state

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 class LevelEpisode:
     """A saved episode of a level.
 
-    :param agent: the agent's saved episode
     :param is_over: True if the episode has ended and the next episode has not begun
     :param observation_due: True if the agent has not seen the first state yet
     :param reset_due: True if the level's limit of steps is reached, so the next goal from the level above begins an

@@ -752,7 +752,6 @@ def get_experiment_path(
 ) -> str:
     """A new directory for a run: ``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … if it exists.
 
-    :param experiment_name: the experiment's name
     :param initial_experiment_path: a directory that replaces ``experiments``
     :param create_path: True creates the directory, so that no other run uses it
     :raises CoachError: if the directory cannot be written

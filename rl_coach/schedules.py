@@ -251,7 +251,6 @@ def after(start: int, first: float, schedule: Schedule) -> Schedule:
 
     :param start: number of steps with the value ``first``
     :param first: the value before the schedule begins
-    :param schedule: the schedule
     """
     if not start:
         return schedule

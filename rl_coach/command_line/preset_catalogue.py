@@ -34,9 +34,6 @@ _NAMED_BY_SETTINGS = ("CrossQ", "RecurrentPPO", "SimbaV2", "TQC")
 class PresetSummary:
     """A preset's line in ``coach --list``.
 
-    :param name: the preset's name
-    :param environment: the environment
-    :param algorithm: the algorithm
     :param score: the mean reward that was measured after training; empty if it is unknown
     :param target: ``>=`` and the reward that training must reach; empty if the preset sets no such reward
     """

@@ -84,9 +84,7 @@ class Comparison:
     """Groups of runs in the same environments.
 
     :param sides: the groups; all other groups are compared with the first group
-    :param tasks: the environments
     :param ranges: the scores that count as 0 and as 1, for each environment that has such a scale
-    :param notes: further notes for the reader
     """
 
     sides: Sequence[Side]

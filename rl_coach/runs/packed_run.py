@@ -33,12 +33,8 @@ _LONGEST_RECORD = 4 << 20
 class PackedRun:
     """Facts and flags of a run.
 
-    :param name: the experiment's name
-    :param command: the command line
-    :param seed: the seed, given or drawn
     :param arguments: the flags that training depends on; files are named by their paths below ``source/``
     :param working_directory: where the run was started, as a path below ``source/``
-    :param versions: versions of the packages
     :param machine: the processor, its number of cores, the GPU and the platform
     :param git_revision: the commit of the working directory; None without git
     """

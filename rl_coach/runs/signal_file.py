@@ -41,7 +41,6 @@ class SignalFile:
     Damaged lines have too many or too few cells, no number in the first column, invalid UTF-8, or more than
     ``LONGEST_LINE_BYTES``. A file that shrinks or is replaced is read again.
 
-    :param path: the CSV
     :param wanted: read only these columns and the first; None reads all
     :param most_rows: if there are more rows, keep only the rows with the smallest and the largest value of each
         interval. Memory is then bounded, and plots look the same. None keeps all rows
