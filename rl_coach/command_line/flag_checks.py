@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Iterator
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, TRAINER
 from rl_coach.installation import is_installed, missing_package
 from rl_coach.runs.record import RECORD_FILE
-from rl_coach.runs.run_group import is_group
+from rl_coach.runs.run_group import is_group, refuse_group
 from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.system import shell_command
 
@@ -73,8 +73,8 @@ def refuse_several(args: argparse.Namespace, command: str) -> None:
     """Raise an error if flags of a command that needs one run select several runs, or only a list."""
     if args.seeds or args.list is not None:
         raise CoachError(f"{command} needs a single run: leave out --{'seeds' if args.seeds else 'list'}")
-    if are_several(args):
-        raise CoachError(f"'{args.resume}' has several runs: give the directory of one of them")
+    if args.resume:
+        refuse_group(args.resume, "use")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:

@@ -90,9 +90,7 @@ def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
     from rl_coach.runs import record, run_group
     from rl_coach.runs.status import FAILED, FINISHED, RUNNING, read_status, state_of
 
-    if run_group.is_group(directory):
-        one = run_group.run_directories(directory)[:1] or [str(directory)]
-        raise CoachError(f"'{directory}' has several runs: pack one of them, such as {one[0]}")
+    run_group.refuse_group(directory, "pack")
     found = record.read(str(directory))
     arguments, run = found["arguments"], found.get("run")
     if (
