@@ -39,11 +39,7 @@ _TEMPORARY_PREFIX = ".saving-"
 
 @dataclass(frozen=True)
 class SingleCheckpoint:
-    """The number and the name of a checkpoint.
-
-    :param num: the number; newer checkpoints have higher numbers
-    :param name: the directory's name
-    """
+    """The number and the name of a checkpoint. :param num: the number; newer checkpoints have higher numbers"""
 
     num: int
     name: str
@@ -92,10 +88,9 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint of a file or directory.
+        """The checkpoint of a file or directory; None if its name is not a checkpoint's name or has no number.
 
         :param filename: a checkpoint's name, or the name of one of its files (``12_Step-3400.ckpt.index``)
-        :return: the checkpoint; None if the name is not a checkpoint's name or has no number
         """
         match = self._pattern.search(filename)
         number = None if match is None else match.group(2) or match.group(4)
@@ -103,11 +98,7 @@ class CheckpointFilenameParser:
 
 
 def _filter_checkpoint_files(filenames: Iterable[str], sort_by_num: bool = True) -> list[SingleCheckpoint]:
-    """The checkpoints of the given files, each checkpoint once. Other programs import this function.
-
-    :param filenames: the names of files and directories
-    :param sort_by_num: True for the oldest checkpoint first; False for the order of the files
-    """
+    """The checkpoints of files, each once. With ``sort_by_num``, the oldest comes first. Other programs import it."""
     parser = CheckpointFilenameParser()
     found = list(dict.fromkeys(checkpoint for checkpoint in map(parser.parse, filenames) if checkpoint is not None))
     return sorted(found, key=lambda checkpoint: checkpoint.num) if sort_by_num else found
@@ -151,7 +142,6 @@ class CheckpointStateFile:
 class CheckpointStateReader:
     """Finds the checkpoints of a directory.
 
-    :param checkpoint_dir: the directory
     :param checkpoint_state_optional: True also finds checkpoints in a directory without a state file; False treats
         this directory as empty
     """
@@ -191,7 +181,6 @@ class CheckpointStateReader:
 class CheckpointStateUpdater:
     """Updates the state file of a directory when its checkpoints change.
 
-    :param checkpoint_dir: the directory
     :param read_all: True reads all existing checkpoints; False reads only the newest checkpoint
     """
 
@@ -223,7 +212,6 @@ class CheckpointStateUpdater:
 def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> CheckpointState | None:
     """The checkpoints of a directory; None if there are none.
 
-    :param checkpoint_dir: the directory
     :param all_checkpoints: True for all checkpoints; False for only the newest checkpoint
     """
     return CheckpointStateUpdater(checkpoint_dir, read_all=all_checkpoints).get_checkpoint_state()
@@ -232,7 +220,6 @@ def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> 
 def checkpoint_name(num: int, count: int, unit: str = "Step") -> str:
     """The name of a checkpoint, such as ``12_Step-3400.ckpt``.
 
-    :param num: the checkpoint's number
     :param count: the run's progress
     :param unit: the unit of the progress, in the singular: ``Step``, ``Epoch`` or ``Update``
     """
@@ -248,10 +235,7 @@ def save_checkpoint(
 ) -> str:
     """Write a checkpoint. If its name has the form of a checkpoint's name, record it as the newest checkpoint.
 
-    :param directory: the directory of checkpoints
-    :param name: the checkpoint's name
     :param state: nested dicts and lists with string keys; the values are arrays, int, float, bool, str or None
-    :param manifest: facts about the run, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: if a value cannot be saved; the message contains its path in the state
@@ -326,8 +310,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _lists_files(files: Any) -> bool:
-    """True if the manifest's entry ``files`` is valid: each file is inside the checkpoint and has a size and a
-    digest."""
+    """True if each file in the manifest is inside the checkpoint and has a size and a digest."""
     return isinstance(files, dict) and all(
         isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
         for name, entry in files.items()
@@ -340,11 +323,7 @@ def _is_within(name: str) -> bool:
 
 
 def _name_in(file: Path) -> str | None:
-    """Read a file that contains the name of a checkpoint in the same directory.
-
-    :return: the name; None if the file does not exist
-    :raises CoachError: if the content is not a name
-    """
+    """The name of a checkpoint in a file of the same directory; None without the file. CoachError if it is no name."""
     try:
         name = read_text(file, most_bytes=4096).strip()
     except FileNotFoundError:
@@ -404,11 +383,8 @@ def best_checkpoint(directory: Path) -> str | None:
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove old checkpoints, and the files that savers wrote for them. The best checkpoint is always kept.
-
-    :param directory: the directory of checkpoints
-    :param last: number of the newest checkpoints to keep; 0 keeps all
-    """
+    """Remove all checkpoints except the best and the ``last`` newest (0 keeps all), with the files of savers for
+    them."""
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
@@ -422,8 +398,7 @@ def keep_checkpoints(directory: Path, last: int) -> None:
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
-    """Write files and their manifest. :param contents: the bytes of each file in chunks, by the path in the
-    directory"""
+    """Write files, given as chunks by their paths in the directory, and their manifest."""
     parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
     folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
     for folder in folders:

@@ -173,8 +173,6 @@ class CoachInterface(CoachLauncher):
 def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
     """Build a graph and run it.
 
-    :param graph_manager: the graph manager
-    :param task_parameters: the settings of the run
     :raises CoachError: if agent and environment do not fit
     :raises TrainingError: if training itself fails
     """
@@ -248,11 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dashboard(arguments: Sequence[str] | None = None) -> int:
-    """The program ``dashboard``.
-
-    :param arguments: the command line's arguments; None uses the arguments of this process
-    :return: the exit code: 0 success, 2 wrong input
-    """
+    """The program ``dashboard``. The parameter and the exit codes are the same as in ``main``."""
     try:
         from rl_coach.dashboard import app
     except ModuleNotFoundError as error:

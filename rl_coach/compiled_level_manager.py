@@ -134,9 +134,8 @@ class CompiledLevelManager(LevelManager):
 
     def step(self, action: Any) -> EnvResponse:
         """Act in all copies, and learn when training is due, for about ``_SECONDS_PER_STEP`` seconds and within the
-        limit ``left``.
+        limit ``left``. The argument has no effect, because there is no level above.
 
-        :param action: no effect, because there is no level above
         :return: the environment's last response
         :raises CoachError: if a method was replaced, or a setting was changed, after the loop was compiled
         """
@@ -191,10 +190,8 @@ class CompiledLevelManager(LevelManager):
         return self.agent.evaluates_only or cast(GymEnvironment, self.active_environment).shows_steps
 
     def _evaluate(self) -> EnvResponse:
-        """Continue an evaluation's episode by at most about ``_SECONDS_PER_STEP`` seconds.
-
-        :return: the environment's response; its ``game_over`` is True if the episode is over
-        """
+        """Continue an evaluation's episode by about ``_SECONDS_PER_STEP`` seconds. :return: the environment's
+        response"""
         agent, environment = self.agent, cast(GymEnvironment, self.active_environment)
         if self._observation_due:
             self.look()
@@ -216,18 +213,15 @@ class CompiledLevelManager(LevelManager):
         return response
 
     def _goes_on(self, call: _Call, started: float) -> bool:
-        """True if another call may begin before the last call ends, because time is left and no limit of episodes
-        applies. :param started: the time at which ``step`` began
-        """
+        """True if another call may begin before the last one ends: time is left, and no limit of episodes applies."""
         expected = time.perf_counter() - started + self._seconds_per_step.get(self._phase, 0.0) * call.plan.steps
         return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None
 
     def _begin_call(self, before: _Call | None, done: int) -> _Call | None:
-        """Plan a call and begin it.
+        """Plan and begin a call; None if the limits are reached.
 
         :param before: the call that has begun and is not recorded; None without such a call
         :param done: steps of each copy in this ``step``, including the steps of ``before``
-        :return: the call; None if the limits are reached
         """
         agent = self.agent
         clock = copy.copy(agent.clock if before is None else before.clock)
@@ -277,8 +271,7 @@ class CompiledLevelManager(LevelManager):
         return Plan(lengths, padded_phases, np.int32(len(phases)), np.int32(rest), padded), updates
 
     def _steps_of_call(self, done: int, updates: int) -> tuple[int, int | None]:
-        """The limits of the next call: the number of steps of each copy, and the number of training steps (None for no
-        limit).
+        """The limits of the next call: the steps of each copy, and the training steps (None for no limit).
 
         :param done: steps of each copy in this ``step``, which the graph has not counted yet
         :param updates: training steps of the call that is not recorded
@@ -295,11 +288,8 @@ class CompiledLevelManager(LevelManager):
         return steps, None if left is None else max(least, left - self._updates_made - updates)
 
     def _record(self, plan: Plan, played: Played) -> None:
-        """Count and record the steps and updates of a call, in their order.
-
-        Training phases that belong to one row of the CSV are recorded together: the phases before the step that ends
-        an episode, and the phases right after this step.
-        """
+        """Count and record the steps and updates of a call in their order. Phases before the step that ends an episode,
+        and right after it, belong to one row of the CSV and are recorded together."""
         ends = np.cumsum(plan.lengths[: plan.num_phases])
         steps, copies = np.nonzero(played.ended[: plan.steps])
         self._counted = done = 0
@@ -346,8 +336,7 @@ class CompiledLevelManager(LevelManager):
         self.agent.exploration_policy.advance(new)
 
     def _watch(self, played: Played, first: int, end: int) -> None:
-        """Record the source of the first number that is not finite in these steps of the call. An error about the loss
-        names this source."""
+        """Record the source of the first number that is not finite. An error about the loss names this source."""
         sources = played.sources[first:end]
         if self.agent.watch.source is None and sources.any():
             step, index = np.argwhere(sources)[0]
@@ -357,8 +346,7 @@ class CompiledLevelManager(LevelManager):
             self.agent.watch.source = f"{source} {when} is not finite{advice}"
 
     def _close_row_before(self, step: int) -> None:
-        """Begin the next row of the CSV if episodes ended before this step of the call. Later values belong to the next
-        row."""
+        """Begin the next row of the CSV if episodes ended before this step of the call."""
         if self._row_step >= 0 and self._row_step != self._num_steps + step:
             self._row_step = -1
             self.agent.signals.begin_episode(self.agent.clock.episodes)
@@ -410,7 +398,6 @@ class CompiledLevelManager(LevelManager):
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Continue the episodes of all copies. Call ``set_state`` before.
 
-        :param state: the result of ``get_state``
         :return: False if the state was saved without a compiled loop, or with another number of copies
         """
         if state["episode"] != _COMPILED or not self._fits(state.get("loop")):
@@ -420,8 +407,7 @@ class CompiledLevelManager(LevelManager):
 
 
 def _settings_of(agent: Agent) -> dict[str, Any]:
-    """The plain values that a compiled loop reads only once, by their paths: settings of the agent, and the attributes
-    of its exploration policy with the names of settings."""
+    """The plain values that a compiled loop reads only once, by path, and the exploration policy's attributes."""
     found: dict[str, Any] = {}
     policy = agent.exploration_policy
     for part in ("algorithm", "exploration", "network_wrappers"):
@@ -435,10 +421,9 @@ def _settings_of(agent: Agent) -> dict[str, Any]:
 
 
 def uncalled_override(agent: Agent) -> str | None:
-    """A user's override (``Class.method``) that a compiled loop would not call, or the class of a user's part that a
-    compiled loop would not use. None if there is no such code.
+    """A user's override (``Class.method``) or part (``Class``) that a compiled loop would not use; None without one.
 
-    Filters and exploration policies are not checked here: some filters have a pure form, and the agent's method
+    Filters and exploration policies are checked elsewhere: some filters have a pure form, and the agent's method
     ``why_not_compiled`` checks the parameters of exploration policies.
     """
     if (override := override_that_excludes(agent, "make_compiled")) is not None:

@@ -155,11 +155,8 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """The numbers of steps, episodes and updates so far: ``counter[EnvironmentSteps]`` is an int.
-
-    ``counter < duration`` compares the number in the duration's unit. ``counter + duration`` is the sum of this number
-    and the duration.
-    """
+    """The numbers of steps, episodes and updates so far: ``counter[EnvironmentSteps]`` is an int. ``counter <
+    duration`` and ``counter + duration`` use the number in the duration's unit."""
 
     def __init__(self) -> None:
         self.counters: dict[type[StepMethod], int] = {
@@ -334,10 +331,7 @@ class EnvResponse:
     goal: GoalType = _another_name("_goal")
 
     def add_info(self, info: dict[str, Any]) -> None:
-        """Add keys to ``info``.
-
-        :raises ValueError: if a key exists already
-        """
+        """Add keys to ``info``. :raises ValueError: if a key exists already"""
         _add_new_keys(self.info, info)
 
     def __repr__(self) -> str:
@@ -412,10 +406,7 @@ class Transition:
         self._n_step_discounted_rewards = value
 
     def add_info(self, new_info: dict[str, Any]) -> None:
-        """Add keys to ``info``.
-
-        :raises ValueError: if a key exists already
-        """
+        """Add keys to ``info``. :raises ValueError: if a key exists already"""
         _add_new_keys(self.info, new_info)
 
     def update_info(self, new_info: dict[str, Any]) -> None:
@@ -608,16 +599,11 @@ class Batch:
         self.__dict__.update(self._rows(order).__dict__)
 
     def states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations before the step.
-
-        :param fetches: names of observations
-        :param expand_dims: add a last axis of size 1
-        :return: arrays [B, ...] by name, or [B, ..., 1] with ``expand_dims``
-        """
+        """The observations before the step, by name: [B, ...], or [B, ..., 1] with ``expand_dims``."""
         return {name: _expand(self.state_columns[name], expand_dims) for name in fetches if name in self.state_columns}
 
     def next_states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations after the step, with the parameters and the result of ``states``."""
+        """The observations after the step, as in ``states``."""
         columns = self.next_state_columns
         return {name: _expand(columns[name], expand_dims) for name in fetches if name in columns}
 
@@ -652,10 +638,7 @@ class Batch:
         return _expand(self.terminated_column, expand_dims)
 
     def goals(self, expand_dims: bool = False) -> np.ndarray:
-        """[B, ...] the goals during the steps.
-
-        :raises ValueError: if the transitions have no goals
-        """
+        """[B, ...] the goals during the steps. :raises ValueError: if the transitions have no goals"""
         if self.goal_column is None:
             raise ValueError("these transitions have no goals")
         return _expand(self.goal_column, expand_dims)
@@ -670,8 +653,7 @@ class Batch:
 
 
 def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The parts of the info column ``name``. A part that is None becomes a column of placeholders. :param lengths: the
-    number of rows of each part"""
+    """The parts of an info column, with placeholders for parts that are None. :param lengths: rows of each part"""
     example = next(column for column in columns if column is not None)
     value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
     if name == "weight":

@@ -66,9 +66,8 @@ def default_framework() -> str:
 
 
 def import_package(name: str) -> Any:
-    """Import a package that not all installations have.
+    """Import a package, or a module of it, that not all installations have.
 
-    :param name: the package, or one of its modules
     :raises CoachError: if the package is not installed; the message contains the command that installs it
     """
     try:

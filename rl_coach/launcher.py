@@ -141,7 +141,6 @@ class CoachLauncher:
     ) -> argparse.Namespace:
         """The values of all flags. ``framework`` is a ``Frameworks``, and ``experiment_path`` is the run's directory.
 
-        :param parser: the parser of the command line
         :param arguments: the arguments, without the program's name; None uses the arguments of this process
         :raises CoachError: if a flag or a value does not exist, or this version does not support the flag
         """
@@ -179,9 +178,8 @@ class CoachLauncher:
         args.experiment_path = chosen
 
     def display_all_presets_and_exit(self, text: str = "") -> None:
-        """Print the presets with environment, algorithm and score, and exit. Tuned presets come last.
+        """Print the presets that contain a text, in upper or lower case, as ``coach --list`` does, and exit.
 
-        :param text: print only presets with this text in the name, environment or algorithm, in upper or lower case
         :raises CoachError: if no preset contains the text
         """
         list_presets(text)
@@ -258,11 +256,8 @@ class CoachLauncher:
         return self.distributes and not OVERRIDES.is_replaced(self, "distributes")
 
     def take_part_and_exit(self, args: argparse.Namespace) -> NoReturn:
-        """Run this process as the trainer or as a rollout worker, and exit with its exit code. Orchestrators written
-        for Intel's Coach start their processes in this way.
-
-        :raises CoachError: if a flag is wrong
-        """
+        """Run this process as the trainer or as a rollout worker, as orchestrators written for Intel's Coach expect,
+        and exit with its exit code. :raises CoachError: if a flag is wrong"""
         from rl_coach.command_line import distribution
 
         distribution.take_part(args, _defaults(self.get_argument_parser()))
@@ -403,11 +398,9 @@ def open_dashboard(experiment_path: str) -> None:
 
 
 def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[], bool] = lambda: False) -> int:
-    """Run a program. If it raises an error, print the error in one line.
+    """Run a program, and return its exit code. If it raises an error, print the error in one line.
 
-    :param program: the program; it returns its exit code, or None for 0
     :param shows_tracebacks: returns True if the traceback of an error must be printed, too
-    :return: the exit code
     """
     try:
         return program() or DONE
@@ -438,12 +431,8 @@ def _print_error(text: str) -> None:
 
 
 def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
-    """Print a message about a missing package. If a module of Coach itself is missing, raise the error again, because
-    this is a bug.
-
-    :param name: the program's name
-    :return: the exit code
-    """
+    """Print a message about a package that a program misses. If a module of Coach itself is missing, raise the error
+    again, because this is a bug."""
     if error.name is None or error.name.partition(".")[0] == "rl_coach":
         raise error
     print(f"{name}: {missing_package(error)}", file=sys.stderr)
@@ -453,11 +442,8 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
 def _with_recorded_arguments(
     args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The flags of a run that continues or evaluates the run of ``--resume DIR``: the recorded flags of the run in DIR.
-    Flags of this command line replace recorded flags. With ``--evaluate``, all flags define a new run.
-
-    :raises CoachError: if the run does not exist or belongs to another user, or a flag contradicts its record
-    """
+    """The recorded flags of the run of ``--resume``, replaced by flags of this command line. With ``--evaluate``, they
+    define a new run."""
     if not args.trust:
         experiment_record.check_owner(args.resume)
     evaluates = args.evaluate is not None

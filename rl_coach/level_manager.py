@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 class LevelEpisode:
     """A saved episode of a level.
 
-    :param agent: the agent's saved episode
     :param is_over: True if the episode has ended and the next episode has not begun
     :param observation_due: True if the agent has not seen the first state yet
     :param reset_due: True if the level's limit of steps is reached, so the next goal from the level above begins an
@@ -227,7 +226,6 @@ class LevelManager(EnvironmentInterface):
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
         """Continue an episode that ``put_episode_aside`` returned; see ``AgentInterface.take_up_episode``.
 
-        :param episode: the saved episode
         :param is_restored: True if the episode comes from a checkpoint
         """
         self.agent.take_up_episode(episode.agent, is_restored)
@@ -259,8 +257,7 @@ class LevelManager(EnvironmentInterface):
     def reset_environment(self, force_environment_reset: bool = False) -> None:
         """Begin an episode in the environment if this level acts in an environment.
 
-        :param force_environment_reset: reset the simulator even if it could continue its episode (a game with lives
-            left)
+        :param force_environment_reset: reset a simulator even if its game could continue, with lives left
         """
         if self.has_real_environment and self.has_one_episode:
             self.active_environment.reset_internal_state(force_environment_reset)
@@ -281,8 +278,7 @@ class LevelManager(EnvironmentInterface):
         """Act until ``steps_limit`` is reached or the agent's episode is over. If each goal begins a new episode of the
         agent, the current episode is then stored as complete.
 
-        :param action: the goal that the level above sets for the agent, also as a ``Directive``; None if there is no
-            level above
+        :param action: the goal of the level above, also as a ``Directive``; None if there is no level above
         :return: the environment's last response; its reward is the sum over all steps
         """
         if action is not None or self._observation_due:
@@ -368,10 +364,9 @@ class LevelManager(EnvironmentInterface):
         return self.agent.should_train()
 
     def train(self, at_most: int | None = None) -> int:
-        """Let the agent learn if updates are due.
+        """Let the agent learn if updates are due. :return: number of training steps
 
         :param at_most: number of updates left in the run; None for no limit
-        :return: number of training steps
         """
         agent = self.agent
         agent.updates_left = None if at_most is None else max(0, at_most)
@@ -424,8 +419,7 @@ class LevelManager(EnvironmentInterface):
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress as plain data. None if the episode cannot be saved; then a resumed run begins a new
-        episode."""
+        """The episode in progress as plain data; None if it cannot be saved, so that a resumed run begins a new one."""
         if self._phase is RunPhase.TEST:
             return None
         episode = self.put_episode_aside()
@@ -442,7 +436,6 @@ class LevelManager(EnvironmentInterface):
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Continue the episode that was in progress when the state was saved. Call ``set_state`` before.
 
-        :param state: the result of ``get_state``
         :return: False if a new episode must begin, because the episode was not saved or the simulator cannot repeat it
         """
         episode = state["episode"]
@@ -469,8 +462,7 @@ class LevelManager(EnvironmentInterface):
             self.evaluation_environment.set_state(environments["evaluation"])
 
     def _has_copies_of(self, saved: dict[str, Any]) -> bool:
-        """True if the level has as many copies of the environment as a saved state of its simulator. Otherwise, the
-        copies keep their own random streams."""
+        """True if a saved simulator has as many copies. Otherwise, the copies keep their own random streams."""
         return num_copies_in(saved) in (None, getattr(self._simulator, "num_copies", 1))
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:

@@ -164,9 +164,7 @@ class ScreenLogger:
     def waiting_for(self, what: str, comes_again: bool = False) -> Iterator[None]:
         """A context that shows the reason of a wait: on a terminal with the seconds so far, otherwise as one line.
 
-        :param what: the reason
-        :param comes_again: True if the wait recurs in the run; then print no line, and do not count the wait in
-            ``seconds_waited``
+        :param comes_again: True if the wait recurs; then print no line, and do not count it in ``seconds_waited``
         """
         shown: ContextManager[None] = contextlib.nullcontext()
         if self.is_live:
@@ -223,7 +221,6 @@ class ScreenLogger:
     def error(self, text: str, crash: bool = True) -> None:
         """Raise or print an error.
 
-        :param text: the message
         :param crash: True raises a ``CoachError`` with the message; False only prints the message
         """
         if crash:
@@ -246,7 +243,6 @@ class ScreenLogger:
     def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
         """Ask the user until the answer is yes or no. Without a terminal, do not ask.
 
-        :param title: the question
         :param default: the result for an empty line, and without a terminal. None asks again after an empty line, and
             means no without a terminal
         :return: True for yes
@@ -339,23 +335,17 @@ class BaseLogger:
         self._columns |= dict.fromkeys(names)
 
     def set_current_time(self, time: int) -> None:
-        """Move to another row. The next ``dump_output_csv`` writes the rows before this row.
-
-        :param time: the index of the row
-        """
+        """Move to another row. The next ``dump_output_csv`` writes the rows before this row."""
         self.time = time
 
     def create_signal_value(
         self, signal_name: str, value: Any, overwrite: bool = True, time: int | None = None
     ) -> bool:
-        """Set a signal's value.
+        """Set a signal's value. :return: True if the value was set
 
-        :param signal_name: the signal's name
-        :param value: the value
-        :param overwrite: True replaces an existing value; False keeps it
+        :param overwrite: False keeps an existing value
         :param time: the index of the row; None for the current row. If the row is written already, the first row that
             is not written is used
-        :return: True if the value was set
         """
         index = self._open_index(time)
         row = self._rows.setdefault(index, {self.index_name: index})
@@ -366,11 +356,7 @@ class BaseLogger:
         return True
 
     def create_signal_values(self, values: Mapping[str, Any], overwrite: bool = True) -> None:
-        """Set several signals in the current row.
-
-        :param values: values by the signals' names
-        :param overwrite: True replaces existing values; False keeps them
-        """
+        """Set several signals in the current row. :param overwrite: False keeps existing values"""
         index = self._open_index(None)
         row = self._rows.setdefault(index, {self.index_name: index})
         row.update(values if overwrite else {name: values[name] for name in values if name not in row})
@@ -380,9 +366,6 @@ class BaseLogger:
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
         """Replace an existing value of a row that is not written yet.
 
-        :param signal_name: the signal's name
-        :param time: the index of the row
-        :param value: the new value
         :return: False if the row has no value of this signal
         """
         if not self.signal_value_exists(signal_name, time):
@@ -494,11 +477,8 @@ class BaseLogger:
         self._columns_in_file = list(self._columns)
 
     def _copy_file(self, path: str, end: int | None = None) -> None:
-        """Replace the file by a copy with the new columns at the right, without an incomplete last line.
-
-        :param end: leave out the rows from this index on, which were written after the restored state was saved; None
-            keeps all rows
-        """
+        """Copy the file with the new columns at the right, without an incomplete last line, and without rows from the
+        index ``end`` on, which are newer than the restored state."""
         try:
             with open(path, encoding="utf-8", newline="") as file:
                 names, *lines = csv.reader(line for line in file if line.endswith("\n"))
@@ -772,7 +752,6 @@ def get_experiment_path(
 ) -> str:
     """A new directory for a run: ``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … if it exists.
 
-    :param experiment_name: the experiment's name
     :param initial_experiment_path: a directory that replaces ``experiments``
     :param create_path: True creates the directory, so that no other run uses it
     :raises CoachError: if the directory cannot be written
@@ -838,20 +817,14 @@ def _alternatives(path: str) -> Iterator[str]:
 
 
 def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``.
-
-    :return: the file's path
-    """
-    return _write_video(images, fps, _video_path(directory, "gifs", name, "gif"))
+    """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``. :return: the file's path"""
+    return _write_video(images, fps, os.path.join(directory, "gifs"), name, "gif")
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``. An odd height or width is changed to an
-    even number, because the format needs even numbers.
-
-    :return: the file's path
-    """
-    return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
+    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``, with an even height and width, which
+    the format needs. :return: the file's path"""
+    return _write_video(images, fps, os.path.join(directory, "videos"), name, "mp4")
 
 
 def tiled(images: np.ndarray, columns: int) -> np.ndarray:
@@ -900,15 +873,11 @@ def open_video(path: str, fps: float) -> Any:
     return imageio.v2.get_writer(path, mode="I", **options)
 
 
-def _write_video(images: Sequence[np.ndarray], fps: float, path: str) -> str:
+def _write_video(images: Sequence[np.ndarray], fps: float, folder: str, name: str, extension: str) -> str:
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{name}_{datetime.datetime.now():%d_%m_%Y-%H_%M_%S_%f}.{extension}")
     writer = open_video(path, fps)
     for image in images:
         writer.append_data(image)
     writer.close()
     return path
-
-
-def _video_path(directory: str, kind: str, name: str, extension: str) -> str:
-    folder = os.path.join(directory, kind)
-    os.makedirs(folder, exist_ok=True)
-    return os.path.join(folder, f"{name}_{datetime.datetime.now():%d_%m_%Y-%H_%M_%S_%f}.{extension}")

@@ -55,10 +55,7 @@ class Silence(Exception):
 
 
 class StopAsked(Exception):
-    """Raised if a signal ends the worker before the end of the run.
-
-    :param number: the number of the signal
-    """
+    """Raised if a signal ends the worker before the end of the run. :param number: the number of the signal"""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -77,9 +74,8 @@ class Patience:
         self._heard_at = time.monotonic()
 
     def note(self, state: RunState | None) -> None:
-        """Compare the trainer's state with its last state.
+        """Compare the trainer's state, None if none was received, with its last state.
 
-        :param state: the trainer's current state; None if no state was received
         :raises Silence: if the state has not changed for too long
         """
         if state is not None and state != self._last:
@@ -146,7 +142,6 @@ class AgentAtWork:
     def take_newest_policy(self, state: RunState) -> bool:
         """Load the trainer's newest policy.
 
-        :param state: the trainer's state
         :return: False if the agent must wait for a newer policy before it acts
         """
         # Without SYNC, the agent may act with an older policy while the data store cannot be reached.
@@ -173,8 +168,7 @@ class AgentAtWork:
         return True
 
     def _forget_old_experience(self) -> None:
-        """Discard the experience of older policies, because the trainer must not learn from it. The episode
-        continues."""
+        """Discard experience of older policies, from which the trainer must not learn. The episode continues."""
         self._cut_episode()
         self._memory.take()
         # episodes that ended before do not count for the new policy
@@ -213,12 +207,8 @@ class AgentAtWork:
         return max(1, min(self._chunk_rows, int(_SECONDS_OF_A_SHARE / self._step_seconds)))
 
     def _leaves_rest_to_others(self) -> bool:
-        """True if this worker must wait, because it has sent a segment with this policy and other workers may still be
-        acting in a segment.
-
-        Steps beyond the needed number would be discarded. A worker that needs far longer than this worker is assumed to
-        be dead.
-        """
+        """True if this worker has sent a segment with this policy and waits, because other workers may still act in a
+        segment and further steps would be discarded. A worker that needs far longer counts as dead."""
         ended_at = self._segment_ended_at
         if ended_at is None:
             return False
@@ -266,12 +256,7 @@ class AgentAtWork:
     # sending
 
     def send_if_due(self, limit: int, state: RunState) -> bool:
-        """Pass a chunk to the link if a chunk is due.
-
-        :param limit: the result of ``limit``
-        :param state: the trainer's state
-        :return: True if a chunk was passed
-        """
+        """Pass a chunk to the link if a chunk is due. :return: True if a chunk was passed"""
         is_full = self.unsent >= limit
         has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
         if limit <= 0 or not (is_full or has_segment or self.is_over_time()):
@@ -282,7 +267,7 @@ class AgentAtWork:
         return True
 
     def _make_chunk(self, cuts_episode: bool) -> None:
-        """Pass the experience to the link as a chunk. If the memory stores episodes, the chunk has only whole episodes.
+        """Pass the experience to the link as a chunk, in whole episodes if the memory stores episodes.
 
         :param cuts_episode: also include the episode in progress; the trainer treats its rest as another episode
         :raises TrainingError: if the experience contains values that the trainer would refuse
@@ -491,11 +476,8 @@ def should_stop(checkpoint_dir: str) -> bool:
 
 
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
-    """Change a graph manager for a worker, before ``create_graph``. Its networks will only act, and its memory will
-    send transitions to the trainer.
-
-    :param blueprint: the trainer's document with the networks
-    """
+    """Change a graph manager for a worker, before ``create_graph``: the networks of the trainer's ``blueprint`` will
+    only act, and the memory will send transitions to the trainer."""
     for stream, agent in graph_manager.parameters_by_stream.items():
         plan = blueprint["agents"][stream]
         for name, plain in plan["networks"].items():
@@ -514,7 +496,6 @@ def worker_seed(seed: int | None, name: str) -> int | None:
     """The seed of a worker, which is different for each worker's name.
 
     :param seed: the run's seed; for None the result is None
-    :param name: the worker's name
     """
     if seed is None:
         return None
@@ -548,7 +529,6 @@ def rollout_worker(
     :param task_parameters: the seed and the directory of this process
     :param ends: opens the worker's connections to the streams in Redis; None uses the memory's
         ``memory_backend_params``
-    :param name: the worker's name
     :param limits: limits of sizes and times; None for the defaults
     :param stop_if_asked: raises an exception if the worker must end
     :return: the worker after the end of the run
@@ -586,12 +566,7 @@ def rollout_worker(
 
 
 class StreamEnds:
-    """Opens a worker's connections to the streams of chunks in Redis, one stream for each agent.
-
-    :param connection: the connection to Redis
-    :param run: the run's id
-    :param name: the worker's name
-    """
+    """Opens a worker's connections to the streams of chunks in Redis, one stream for each agent."""
 
     def __init__(self, connection: Connection, run: str, name: str):
         self._connection, self._run, self._name = connection, run, name
@@ -599,11 +574,7 @@ class StreamEnds:
         self._links: dict[str, WorkerLink] = {}
 
     def open(self, stream: str, window: int) -> WorkerLink:
-        """Open the connection to a stream.
-
-        :param stream: the name of the stream
-        :param window: number of chunks that may be sent before a receipt
-        """
+        """Open the connection to a stream. :param window: number of chunks that may be sent before a receipt"""
         self._links[stream] = WorkerLink(self._connection, self._run, self._name, self._life, window, stream)
         return self._links[stream]
 
@@ -625,21 +596,13 @@ class _Stop:
         self._asked = number
 
     def if_asked(self) -> None:
-        """Raise an exception after a signal.
-
-        :raises StopAsked: if a signal was received
-        """
+        """Raise an exception after a signal. :raises StopAsked: if a signal was received"""
         if self._asked is not None:
             raise StopAsked(self._asked)
 
 
 def play_order(order: RunOrder, name: str) -> int:
-    """Run a worker.
-
-    :param order: the settings of the distributed run
-    :param name: the worker's name
-    :return: the exit code
-    """
+    """Run a worker."""
     stop = _Stop()
     connection = Connection(order.redis_url, order.password())
     connection.check(order.limits.connect_seconds)

@@ -21,18 +21,11 @@ class Saver:
         raise NotImplementedError(f"{type(self).__name__} does not define its path")
 
     def save(self, sess: Any, save_path: str) -> list[str]:
-        """Save the values.
-
-        :param save_path: the full path
-        :return: the paths of all files written
-        """
+        """Save the values under the full path. :return: the paths of all files written"""
         raise NotImplementedError(f"{type(self).__name__} does not save")
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Restore the values from the files that ``save`` has written.
-
-        :param restore_path: the full path
-        """
+        """Restore the values from the files that ``save`` has written. :param restore_path: the full path"""
         raise NotImplementedError(f"{type(self).__name__} does not restore")
 
     def merge(self, other: Saver) -> None:
@@ -41,10 +34,7 @@ class Saver:
 
 
 class SaverCollection:
-    """Savers, one for each path.
-
-    :param saver: the first saver; None for an empty collection
-    """
+    """Savers, one for each path. :param saver: the first saver; None for an empty collection"""
 
     def __init__(self, saver: Saver | None = None):
         self._savers: dict[str, Saver] = {}

@@ -195,7 +195,8 @@ class PieceWiseSchedule(Schedule):
         if not schedules:
             raise ValueError("PieceWiseSchedule needs at least one (schedule, duration) pair")
         for pair in schedules:
-            if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and _is_part(*pair)):
+            is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+            if not (is_pair and isinstance(pair[0], Schedule) and isinstance(pair[1], StepMethod)):
                 raise ValueError(f"PieceWiseSchedule needs pairs like (schedule, EnvironmentSteps(1000)), got {pair}")
         self.schedules = list(schedules)
         super().__init__(self.schedules[0][0].initial_value)
@@ -209,10 +210,6 @@ class PieceWiseSchedule(Schedule):
             step -= num_values
             num_values = next_duration.num_steps
         return self.schedules[-1][0].value_at(step)
-
-
-def _is_part(schedule: Any, duration: Any) -> bool:
-    return isinstance(schedule, Schedule) and isinstance(duration, StepMethod)
 
 
 class LevelsOfCopies(Schedule):
@@ -254,7 +251,6 @@ def after(start: int, first: float, schedule: Schedule) -> Schedule:
 
     :param start: number of steps with the value ``first``
     :param first: the value before the schedule begins
-    :param schedule: the schedule
     """
     if not start:
         return schedule

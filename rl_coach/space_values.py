@@ -44,13 +44,10 @@ class Misfit:
 
 
 def first_misfit(space: Space, rows: Any) -> Misfit | None:
-    """The first row that does not belong to a space; None if all rows belong to it.
+    """The first row [N, ...] that does not belong to a space; None if all rows belong to it.
 
     Bounds are checked for actions and masks. Bounds of other observations are not checked, because environments often
     declare wrong bounds.
-
-    :param space: the space
-    :param rows: [N, ...] numbers
     """
     if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
         for number, value in enumerate(rows):
@@ -76,7 +73,6 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
 def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
     """Check that rows are values of a space.
 
-    :param space: the space
     :param rows: [N, ...] numbers
     :param what: the name of a row in the error's message, such as ``action``
     :param place: the origin of the rows for the message, such as the name of a file
@@ -109,7 +105,6 @@ def part_of_observation(observation: Any, name: str) -> Any:
     """The part of a nested observation with a name from ``observation_name``; None if the part does not exist.
 
     :param observation: nested dicts and tuples
-    :param name: the name of the part
     """
     if isinstance(observation, tuple):
         observation = dict(enumerate(observation))
@@ -173,11 +168,7 @@ def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[in
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
-    """The first row that is not a probability distribution over the actions of a space; None if all rows are valid.
-
-    :param space: the space of the actions
-    :param rows: [N, A] probabilities
-    """
+    """The first row [N, A] that is not a probability distribution over the actions; None if all rows are valid."""
     size = space.num_actions if isinstance(space, DiscreteActionSpace) else None
     array = _as_numbers(rows)
     if size is None:
@@ -259,9 +250,8 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def truth(value: Any, what: str) -> bool:
-    """Check a value from user code that must be true or false, such as ``terminated``.
+    """Check a value from user code that must be true or false, or 0 or 1, also in an array with one element.
 
-    :param value: a boolean, 0 or 1, or an array with one element of these
     :param what: the name of the value, for the error's message
     :raises CoachError: if the value is not True, False, 0 or 1
     """
@@ -274,9 +264,8 @@ def truth(value: Any, what: str) -> bool:
 
 
 def one_number(value: Any, what: str) -> float:
-    """Check a value from user code that must be one number, such as a reward.
+    """Check a value from user code that must be one number, also in an array of any framework.
 
-    :param value: a number, or an array with one number, also of a framework
     :param what: the name of the value, for the error's message
     :raises CoachError: if the value is not a number
     """
@@ -302,7 +291,6 @@ def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any
 
     :param states: the states of all environments, in one of the forms of ``values`` of ``row``; if states are tuples,
         also a tuple with an array [N, ...] for each part
-    :param number: the number of the environment
     :param count: N, the number of environments
     :param are_tuples: True if the state of one environment is a tuple
     """
@@ -315,7 +303,6 @@ def row(values: Any, number: int, count: int) -> Any:
     """The value of one of several environments.
 
     :param values: an array [N, ...], a dict of such arrays, or a list with a value for each environment
-    :param number: the number of the environment
     :param count: N, the number of environments
     :raises CoachError: if ``values`` does not have N rows
     """

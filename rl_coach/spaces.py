@@ -12,6 +12,7 @@ import numpy as np
 from rl_coach.core_types import ActionInfo, ActionType, StateType
 from rl_coach.utilities import raw_actions
 from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError, eps
 
 Bound = Union[None, int, float, np.ndarray]
@@ -75,7 +76,7 @@ class Space:
     def val_matches_space_definition(self, val: Any) -> bool:
         """True if a value has the shape of the space and lies within its bounds."""
         val = np.asarray(val)
-        if val.dtype == object or val.shape != tuple(self.shape):
+        if val.dtype.kind not in NUMBERS or val.shape != tuple(self.shape):
             return False
         return bool(np.all(val >= self.low) and np.all(val <= self.high))
 
@@ -135,11 +136,7 @@ _MOST_NUMBERS = 100_000_000  # limit for an observation: the bounds alone need 1
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Check that an observation fits into memory, before memory is allocated.
-
-    :param shape: the shape of the observation
-    :raises CoachError: if the shape has more than 100 million numbers
-    """
+    """Refuse an observation of more than 100 million numbers with a ``CoachError``, before memory is allocated."""
     if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
         lengths = " x ".join(str(length) for length in shape)
         raise CoachError(f"an observation of {lengths} numbers is too large: the limit is {_MOST_NUMBERS} numbers")
@@ -239,7 +236,6 @@ class ActionMaskSpace(VectorObservationSpace):
     def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
         """The reason why masks from an environment are wrong; None if they are correct.
 
-        :param masks: the masks
         :param leading: the lengths of the axes before the axes of one mask, such as (N,)
         """
         masks = np.asarray(masks)
@@ -341,11 +337,7 @@ class PlanarMapsObservationSpace(ObservationSpace):
         return (shape[-1], *shape[:-1]) if self.raw_channels_first else shape
 
     def encode(self, observations: Any) -> np.ndarray:
-        """Move the planes to the last axis if ``raw_channels_first``.
-
-        :param observations: [..., *raw_shape]
-        :return: [..., *shape]
-        """
+        """Move the planes of observations [..., *raw_shape] to the last axis if ``raw_channels_first``."""
         return np.ascontiguousarray(np.moveaxis(observations, -3, -1)) if self.raw_channels_first else observations
 
 
@@ -417,10 +409,7 @@ class ActionSpace(Space):
 
     @property
     def actions(self) -> Sequence[ActionType]:
-        """All actions.
-
-        :raises NotImplementedError: if the actions cannot be enumerated
-        """
+        """All actions. :raises NotImplementedError: if the actions cannot be enumerated"""
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
@@ -622,7 +611,11 @@ class DiscreteActionSpace(ActionSpace):
         return int(equal.argmax()) if equal.any() else -1
 
     def val_matches_space_definition(self, val: Any) -> bool:
-        return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val
+        if isinstance(val, (int, np.integer)):  # nearly always, and faster
+            return bool(0 <= val < self.num_actions)
+        array = np.asarray(val)
+        is_number = array.ndim == 0 and array.dtype.kind in NUMBERS
+        return bool(is_number and 0 <= array < self.num_actions and array % 1 == 0)
 
     def get_description(self, action: int) -> str:
         if not self.contains(action):
@@ -689,7 +682,7 @@ class MultiDiscreteActionSpace(ActionSpace):
 
     def val_matches_space_definition(self, val: Any) -> bool:
         array = np.asarray(val)
-        if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
+        if array.dtype.kind not in NUMBERS or array.shape != tuple(self.shape):
             return False
         return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
 
@@ -910,13 +903,7 @@ class AgentSelection(DiscreteActionSpace):
 
 
 class SpacesDefinition:
-    """The spaces of an agent: observations, goal, actions and rewards.
-
-    :param state: the observations
-    :param goal: the goal; None without a goal
-    :param action: the actions
-    :param reward: the rewards
-    """
+    """The spaces of an agent: observations, goal (None without a goal), actions and rewards."""
 
     def __init__(self, state: StateSpace, goal: ObservationSpace | None, action: ActionSpace, reward: RewardSpace):
         self.state = state

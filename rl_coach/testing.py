@@ -140,14 +140,7 @@ def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
 
 
 class BuiltRule:
-    """An update rule with its networks.
-
-    :param rule: the rule
-    :param networks: the networks by name
-    :param spaces: the spaces of observations and actions
-    :param framework: the framework's name
-    :param seed: seed of the initial weights
-    """
+    """An update rule with its networks, by name. :param seed: seed of the initial weights"""
 
     def __init__(
         self,

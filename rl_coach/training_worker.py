@@ -81,10 +81,7 @@ class TrainerLauncher(CoachLauncher):
 def _workers_of(
     graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
 ) -> Iterator[None]:
-    """A context in which a graph receives the experience of rollout workers.
-
-    :param graph_manager: a graph manager that was created in the role of a trainer
-    """
+    """A context in which a graph, created in the role of a trainer, receives the experience of rollout workers."""
     ledgers = graph_manager.level_managers[0].ledgers
     links = {stream: TrainerLink(connection, run, ledger, stream) for stream, ledger in ledgers.items()}
     workers = Workers(graph_manager, links, store, exchange)
@@ -142,10 +139,7 @@ def _end_once(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program ``python -m rl_coach.training_worker``.
-
-    :return: the exit code, as ``coach`` returns it
-    """
+    """The program ``python -m rl_coach.training_worker``. :return: the exit code, as ``coach`` returns it"""
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the JSON file with the run's settings")
     with stop_signals.listening():

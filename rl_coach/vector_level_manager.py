@@ -78,10 +78,7 @@ class VectorLevelManager(LevelManager):
             self.due = dict.fromkeys(range(self._parallel.count), force_environment_reset)
 
     def step(self, action: Any) -> EnvResponse:
-        """Act once in each copy.
-
-        :return: the response of the last copy
-        """
+        """Act once in each copy. :return: the response of the last copy"""
         if self.has_one_episode:
             return super().step(action)
         if self._acts_in_columns:
@@ -98,15 +95,15 @@ class VectorLevelManager(LevelManager):
         return responses[indices[-1]]
 
     def _acting(self) -> list[int]:
-        """The copies that act in the next step. The other copies wait, because some simulators need a separate step to
-        begin an episode, and ignore the action in this step."""
+        """The copies that act in the next step. The others wait: some simulators need a step without an action to
+        begin."""
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
 
     @cached_property
     def _acts_in_columns(self) -> bool:
-        """True if the agent acts in all copies in one pass. If only a user's override prevents this, warn of it. The
-        value is computed at the first step, because a method may be overridden on the instance."""
+        """True if the agent acts in all copies in one pass. Warns if only a user's override prevents it. Computed at
+        the first step, because a method may be overridden on the instance."""
         if why_not_in_columns(self.agent) is not None:
             return False
         if (override := override_that_keeps_off(self.agent)) is None:
@@ -176,10 +173,7 @@ class VectorLevelManager(LevelManager):
         return cast(dict[int, ActionInfo], chosen)
 
     def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:
-        """Pass the responses of copies to the agent.
-
-        :param responses: the responses, by the copy's index
-        """
+        """Pass the responses of copies to the agent. :param responses: the responses, by the copy's index"""
         if self._parallel.are_in_columns and len(responses) == self._parallel.count:
             self._take_in_columns(StepColumns.of([responses[index] for index in range(len(responses))]))
             return

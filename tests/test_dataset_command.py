@@ -65,11 +65,17 @@ def test_a_trained_policy_is_recorded_as_it_is_deployed(place, capsys):
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "here.csv"], "'here.csv' exists already"),
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "new.csv", "--polcy", "random"], "unknown flag"),
         (["record", "-p", "CartPole_A3C", "-n", "2", "--steps", "5", "-o", "new.csv"], "leave out -dc, -n"),
+        (["record", "-p", "CartPole_A3C", "--seeds", "2", "--steps", "5", "-o", "new.csv"], "leave out --seeds"),
+        (["record", "-p", "CartPole_A3C", "--list", "--steps", "5", "-o", "new.csv"], "leave out --list"),
+        (["record", "--resume", "../several", "--steps", "5", "-o", "new.csv"], "'../several' has several runs"),
         (["record", "-p", "Spread_PPO", "--steps", "5", "-o", "new.csv"], "only one agent in one copy"),
         ([], "COMMAND"),
     ],
 )
 def test_bad_input_is_one_line(place, capsys, arguments, message):
+    several = place.parent / "several"
+    several.mkdir(exist_ok=True)
+    (several / "runs.json").write_text('{"arguments": {"preset": "CartPole_DQN"}, "runs": []}')
     (place / "here.csv").write_text("episode_id,action,reward,state_feature_0\n0,1,1,1\n0,1,1,1\n")
     assert main(["dataset", *arguments]) == BAD_INPUT
     assert message in capsys.readouterr().err.splitlines()[-1]

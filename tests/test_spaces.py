@@ -92,7 +92,7 @@ class TestSpace:
         assert space.contains([1, 2]) and space.val_matches_space_definition(np.zeros(2))
         assert not space.contains([1.5, 1]) and not space.contains([-0.1, 1])
         assert not space.contains(np.zeros(3)) and not space.contains(np.zeros((1, 2)))
-        assert not space.contains([None, 1]) and not space.contains([np.nan, 1])
+        assert not space.contains([None, 1]) and not space.contains([np.nan, 1]) and not space.contains(["a", 1])
 
     def test_indices(self):
         image = Space((4, 5))
@@ -165,7 +165,7 @@ class TestDiscrete:
     def test_membership(self):
         space = DiscreteActionSpace(3)
         assert space.contains(0) and space.contains(np.int64(2)) and space.val_matches_space_definition(1)
-        assert not any(space.contains(value) for value in (-1, 3, 0.5, [1], np.array([1])))
+        assert not any(space.contains(value) for value in (-1, 3, 0.5, np.nan, [1], np.array([1]), None, "1", {}))
 
     def test_every_action_is_drawn_alike(self):
         space = DiscreteActionSpace(4)

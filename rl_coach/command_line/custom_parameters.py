@@ -75,11 +75,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a path.
-
-    :param key: the name of an attribute, or the key or index of an item
-    :param is_item: True for a key or an index
-    """
+    """A step of a path: the name of an attribute, or the key or index of an item."""
 
     key: Union[str, int]
     is_item: bool = False
@@ -106,7 +102,6 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     ``improve_steps`` and so on. ``schedule_params.improve_steps`` is the same as ``improve_steps``, because the graph
     manager has the attributes of its schedule.
 
-    :param graph_manager: the graph manager
     :param text: the settings, ``path=value; path=value``
     :raises CoachError: if a path does not exist, or its setting does not accept the value
     """
@@ -116,7 +111,6 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
     """Change settings of a graph manager to Python values. If a setting is refused, no setting is changed.
 
-    :param graph_manager: the graph manager
     :param settings: values by path, also as nested dictionaries. A path has the form of ``-cp``, or starts at an
         attribute of ``agent_params``. The name of a setting without a path sets it in all networks that have it
     :return: a message for each name that sets several places, with the paths of these places
@@ -141,8 +135,7 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
 
 def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
-    """Set places to values, in order. A place is found after the settings before it are set, because it may be in the
-    new value of such a setting. If a setting is refused, all places get their earlier values again."""
+    """Set places to values in order, because a place may be in an earlier value. If one is refused, undo all."""
     undo: list[Callable[[], None]] = []
     try:
         for target, assignment in targets:
@@ -158,7 +151,6 @@ def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
 def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_on_the_command_line) -> list[str]:
     """The paths of a setting.
 
-    :param graph_manager: the graph manager
     :param name: a path, a path below ``agent_params``, or the end of one or more paths
     :param hint_for: a function that returns Coach's name for a setting of another library, as the end of a message
     :raises CoachError: if there is no such path, or the paths differ in more than the name of a network or an input
@@ -181,8 +173,7 @@ def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_
 
 
 def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
-    """The places and values of a setting. If the value is a dictionary and the place has an object, each entry sets an
-    attribute of the object."""
+    """The places and values of a setting. A dictionary for an object sets attributes of the object."""
     steps = _parsed_path(path)
     target = _Target.find(graph_manager, steps)
     current = target.get()
@@ -199,10 +190,8 @@ def _parsed_path(text: str) -> tuple[Step, ...]:
 
 
 def parse(text: str) -> list[Assignment]:
-    """Parse the assignments in a text.
+    """Parse the assignments ``path=value; path=value``, in order.
 
-    :param text: the settings, ``path=value; path=value``
-    :return: the assignments, in order
     :raises CoachError: if a part of the text is not an assignment of an allowed value to a path
     """
     return [Assignment(_path(one.targets[0]), _value(one.value)) for one in statements(text.strip(), "-cp")]
@@ -211,10 +200,8 @@ def parse(text: str) -> list[Assignment]:
 def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
     """Parse the statements ``path=value; path=value`` of a text.
 
-    :param text: the text
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
-    :raises CoachError: if the text has another form
     """
     try:
         found = ast.parse(text).body
@@ -260,8 +247,7 @@ def _key(node: ast.Subscript) -> Union[str, int]:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of an expression. It is computed without ``eval``, and other expressions than the allowed ones are
-    refused."""
+    """The value of an expression, computed without ``eval``. Only the allowed expressions have a value."""
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex, type(...))):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -291,10 +277,7 @@ def _dictionary(node: ast.Dict) -> dict:
 
 
 def number(node: ast.expr) -> Any:
-    """The value of an expression that is a number.
-
-    :raises CoachError: if the value is not a number
-    """
+    """The value of an expression that is a number. :raises CoachError: if the value is not a number"""
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise CoachError(f"-cp: '{source_of(node)}' is not a number; arithmetic needs numbers")
@@ -338,12 +321,7 @@ def _construct(node: ast.Call) -> Any:
 
 
 def literal_arguments(what: str, text: str) -> dict[str, Any]:
-    """Parse the keyword arguments in ``(name=value, ...)``. The values have the same form as in ``-cp``.
-
-    :param what: the beginning of error messages
-    :param text: the arguments with their parentheses
-    :raises CoachError: if the text has another form
-    """
+    """Parse keyword arguments in ``(name=value, ...)``, with the values of ``-cp``. ``what`` begins error messages."""
     try:
         call = ast.parse(f"f{text}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -403,21 +381,14 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Target:
-    """The place at the end of a path.
-
-    :param holder: the object that has the attribute or item
-    :param last: the last step of the path
-    """
+    """The place at the end of a path: its last step, and the object that has the attribute or item."""
 
     holder: Any
     last: Step
 
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
-        """Find the place of a path.
-
-        :raises CoachError: if the path does not exist; the message contains the nearest path
-        """
+        """Find the place of a path. The error for another path contains the nearest path."""
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
             if not target.exists():
@@ -433,25 +404,22 @@ class _Target:
         if not self.last.is_item:
             if self._is_read_only():  # do not read the attribute, because its property may raise an error
                 return True
-            return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
+            if str(key) in _attributes_of_a_run() and is_graph_manager(self.holder):  # it is not a setting
+                return False
+            return hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
 
     @property
     def _key(self) -> Any:
-        """The key of an item. If the keys are classes, a path contains the name of the class, such as a kind of action
-        space in the exploration parameters."""
+        """The key of an item. A path names a key that is a class, such as a kind of action space, by the class's
+        name."""
         keys = self.holder if self.last.is_item and isinstance(self.holder, dict) else ()
         return {key.__name__: key for key in keys if isinstance(key, type)}.get(str(self.last.key), self.last.key)
 
-    def _is_setting(self) -> bool:
-        """False for attributes of a graph manager that are not settings."""
-        return str(self.last.key) not in _attributes_of_a_run() or not is_graph_manager(self.holder)
-
     def is_new(self) -> bool:
-        """True for a new key of a dictionary of plain values. Dictionaries of networks or embedders accept no new
-        key."""
+        """True for a new key of a dictionary of plain values, but not of networks or embedders."""
         is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
         return self.last.is_item and is_free
 
@@ -477,10 +445,7 @@ class _Target:
         return lambda: self.set(before)
 
     def check(self, assignment: Assignment) -> None:
-        """Check that an assignment is possible.
-
-        :raises CoachError: if the place cannot be set, or the new value has another kind than the current value
-        """
+        """Refuse an assignment to a fixed place, or of another kind of value than the current value."""
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
         constraint = self._constraint()
@@ -502,8 +467,7 @@ class _Target:
         return None if self.last.is_item else constraints_of(type(self.holder)).get(str(self.last.key))
 
     def _is_declared(self, value: Any) -> bool:
-        """True if the constraints of the parameter class allow the value, although the current value has another kind:
-        None, or a schedule instead of a number, or a number instead of a schedule."""
+        """True if the constraints allow a value of another kind: None, or a schedule for a number, or the reverse."""
         constraint = self._constraint()
         may_differ = value is None or any(isinstance(one, Schedule) for one in (self.get(), value))
         return may_differ and constraint is not None and constraint.holds(value)
@@ -579,8 +543,7 @@ def _wanted_object(current: Any, value: Any) -> str | None:
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:
-    """The result of ``_wanted_kind`` for a list or a dictionary. If it contains objects such as layers, the new items
-    must be objects of the same kind."""
+    """The result of ``_wanted_kind`` for a list or a dictionary. Objects in it, such as layers, keep their kind."""
     if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
         return "a list" if isinstance(current, list) else "a dictionary"
     present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Run ``coach dataset``.
 
-    :param arguments: the arguments after ``dataset``
-    :param launcher: a ``CoachLauncher``, which builds the graph of the agent to record
     :raises CoachError: if an argument is wrong, or a file cannot be read or written
     """
     parser = command_line.get_dataset_parser()
@@ -40,6 +38,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
 
 def _record(args: argparse.Namespace, flags: Sequence[str], launcher: Any) -> DataSet:
     of_run = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    flag_checks.refuse_several(of_run, f"coach dataset {command_line.RECORD}")
     if of_run.distributed_coach or (of_run.num_workers or 1) > 1 or of_run.play:
         raise CoachError(f"coach dataset {command_line.RECORD} plays in this process: leave out -dc, -n and --play")
     flag_checks.refuse_budget(of_run, "nothing is trained: leave out --budget")

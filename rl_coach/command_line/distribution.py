@@ -38,12 +38,8 @@ MakeGraph = Callable[[argparse.Namespace], Any]
 
 
 def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGraph) -> int:
-    """Train with rollout workers on this machine, on Ray or on Kubernetes.
+    """Train with rollout workers on this machine, on Ray or on Kubernetes. :return: the exit code
 
-    :param args: the flags
-    :param defaults: the flags' default values
-    :param make_graph: makes the preset's graph with the flags applied; raises CoachError if a flag is wrong
-    :return: the exit code
     :raises CoachError: if a flag is wrong, or the run cannot start
     :raises TrainingError: if training itself fails
     """
@@ -89,8 +85,6 @@ def _orchestrator(order: RunOrder, settings: DistributedSettings, keeps_logs: bo
 def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
     """Replace this process by the trainer or a rollout worker of a run that an orchestrator of Coach 1.0.1 has started.
 
-    :param args: the flags
-    :param defaults: the flags' default values
     :raises CoachError: if the JSON of a flag is invalid, or contains an unknown backend or store
     """
     backend, store = _described(args)
@@ -120,7 +114,6 @@ def name_of_this_worker() -> str:
 def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParameters, DataStore]:
     """The parameters of the memory backend, and the data store, from the flags of an orchestrator of Coach 1.0.1.
 
-    :param args: the flags
     :raises CoachError: if the JSON of a flag is invalid, or contains an unknown backend or store
     """
     from rl_coach.data_stores.data_store_impl import open_data_store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Iterator
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, TRAINER
 from rl_coach.installation import is_installed, missing_package
 from rl_coach.runs.record import RECORD_FILE
-from rl_coach.runs.run_group import is_group
+from rl_coach.runs.run_group import is_group, refuse_group
 from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.system import shell_command
 
@@ -64,14 +64,17 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
 
 
 def refuse_budget(args: argparse.Namespace, what: str) -> None:
-    """Raise an error if ``--budget`` is given.
-
-    :param args: the flags
-    :param what: the reason why ``--budget`` cannot be used, and what to do
-    :raises CoachError: if ``--budget`` is given
-    """
+    """Raise an error if ``--budget`` is given. :param what: the reason, and what to do instead"""
     if args.budget:
         raise CoachError(f"--budget: {what}")
+
+
+def refuse_several(args: argparse.Namespace, command: str) -> None:
+    """Raise an error if flags of a command that needs one run select several runs, or only a list."""
+    if args.seeds or args.list is not None:
+        raise CoachError(f"{command} needs a single run: leave out --{'seeds' if args.seeds else 'list'}")
+    if args.resume:
+        refuse_group(args.resume, "use")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
@@ -122,11 +125,7 @@ def is_policy(directory: str) -> bool:
 
 
 def require_run(directory: str) -> None:
-    """Check that the user has given the directory of a run, not the name of a preset.
-
-    :param directory: the text that the user has given
-    :raises CoachError: if the text is the name of a preset
-    """
+    """Raise an error if a text that must be the directory of a run is the name of a preset."""
     from rl_coach.command_line import preset_catalogue
 
     if os.path.exists(directory) or preset_catalogue.expand(directory) == directory:

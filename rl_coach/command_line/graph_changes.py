@@ -18,10 +18,7 @@ _STEPS_PER_SECOND = 30  # limit for a person who plays
 def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     """Apply flags to a graph manager, before ``create_graph``.
 
-    :param graph_manager: the preset's graph manager
-    :param args: the flags
-    :raises CoachError: if the level, class or parameter does not exist, or the graph manager does not support the
-        change
+    :raises CoachError: if a flag names an unknown level, class or parameter, or the graph manager does not support it
     """
     if args.environment_type:
         _check_has(graph_manager, "env_params", "-et")

@@ -20,7 +20,6 @@ _TEMPLATES = pathlib.Path(__file__).with_name("templates")
 def run(arguments: Sequence[str]) -> None:
     """Run ``coach init``.
 
-    :param arguments: the arguments after ``init``
     :raises CoachError: if an argument is wrong or a file exists; then no file is written
     """
     args = command_line.parser_of("init").parse_args(arguments)
@@ -84,10 +83,7 @@ def _names_of(algorithm: str) -> Sequence[str]:
 
 
 def write_new(files: dict[pathlib.Path, str]) -> None:
-    """Write new files.
-
-    :raises CoachError: if one of the files exists, or its directory cannot be written
-    """
+    """Write new files. :raises CoachError: if one of the files exists, or its directory cannot be written"""
     for file in files:
         if file.exists():
             raise CoachError(f"'{file}' exists already: choose another name, or remove it")

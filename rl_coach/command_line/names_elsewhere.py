@@ -74,7 +74,6 @@ def hint(name: str) -> str:
 def hint_on_the_command_line(name: str, paths: Callable[[str], Sequence[str]] = lambda name: [name]) -> str:
     """The result of ``hint`` for an error message of ``coach``.
 
-    :param name: the name that the user has given
     :param paths: a function of Coach's name for the setting. It returns the paths that the user can write
     """
     here = ON_THE_COMMAND_LINE.get(name, NAMES_HERE.get(name))

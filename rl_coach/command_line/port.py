@@ -123,7 +123,7 @@ class _Environment:
     :param level: the level for Coach
     :param copies: the number of copies
     :param is_atari: True if the script uses ``make_atari_env``
-    :param is_normalized: True if the script normalises observations
+    :param clip: the largest normalised observation; 0 if the script does not normalise observations
     :param is_async: True if the copies run in separate processes
     :param stacked: number of stacked frames; 0 if frames are not stacked
     :param settings: the source text of further arguments of the environment
@@ -132,7 +132,7 @@ class _Environment:
     level: str = ""
     copies: int = 1
     is_atari: bool = False
-    is_normalized: bool = False
+    clip: float = 0.0
     is_async: bool = False
     stacked: int = 0
     settings: str = ""
@@ -176,7 +176,8 @@ def _environment(script: Script, node: Any, file: pathlib.Path) -> _Environment:
     if "n_envs" in given:
         made.copies = script.known("n_envs", given.pop("n_envs"), 1)
     if name == "VecNormalize":
-        made.is_normalized = script.known("norm_obs", given.pop("norm_obs", ast.Constant(True)), True)
+        clip = script.known("clip_obs", given.pop("clip_obs", ast.Constant(10.0)), 10.0)
+        made.clip = clip if script.known("norm_obs", given.pop("norm_obs", ast.Constant(True)), True) else 0.0
         if script.known("norm_reward", given.pop("norm_reward", ast.Constant(True)), True):
             script.leave_out(node, "norm_reward of VecNormalize, which divides rewards by the deviation of returns")
     if name == "VecFrameStack":
@@ -229,7 +230,6 @@ def _of_several(script: Script, node: Any, file: pathlib.Path) -> _Environment:
 def run(arguments: Sequence[str]) -> None:
     """Run ``coach port``.
 
-    :param arguments: the arguments after ``port``
     :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
     args = command_line.parser_of("port").parse_args(arguments)
@@ -251,12 +251,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 class _Port:
-    """Converts a script.
-
-    :param script: the parsed script
-    :param file: the script's file, for environments that the script defines
-    :raises CoachError: if the script makes no model
-    """
+    """Converts a script. :param file: the script's file, for environments that the script defines"""
 
     def __init__(self, script: Script, file: pathlib.Path):
         made = [call for call in script.calls if self._is_model(script, call)]
@@ -269,10 +264,8 @@ class _Port:
         self.algorithm = _ALGORITHMS[self.name]
         self.given = script.keywords(made[0], _POSITIONAL)
         self.environment = _environment(script, self.given.get("env"), file)
-        policy = self.given.get("policy")
-        self.policy = (
-            str(policy.value) if isinstance(policy, ast.Constant) else script.origin(script.resolve(policy))[1]
-        )
+        policy = script.resolve(self.given.get("policy"))
+        self.policy = str(policy.value) if isinstance(policy, ast.Constant) else script.origin(policy)[1]
         if self.policy not in ("MlpPolicy", "CnnPolicy", "MlpLstmPolicy", "CnnLstmPolicy"):
             script.leave_out(policy or made[0], f"the policy {self.policy}: the new networks are as for MlpPolicy")
         self.model = made[0]
@@ -293,6 +286,9 @@ class _Port:
             is_off = isinstance(node, ast.Constant) and not node.value
             if name not in {*self.settings, *_ELSEWHERE} and (not is_off or name == "normalize_advantage"):
                 script.leave_out(node, f"{name} of {self.name}")
+        if self.environment.is_atari and self.environment.stacked != 4:
+            frames = self.environment.stacked or 1
+            script.leave_out(self.model, f"{frames} frames in an observation: it has 4 frames")
         if self.algorithm.is_on_policy:
             self.rollout = self.settings["n_steps"] * self.environment.copies
             self.total = math.ceil(self.total / self.rollout) * self.rollout
@@ -313,8 +309,7 @@ class _Port:
                 self.script.leave_out(call, f"{name}: {_OTHERS[name]}")
 
     def _learning(self) -> tuple[int, tuple[int, int]]:
-        """The number of training steps, and the schedule of evaluations: the steps between two evaluations, and the
-        episodes of an evaluation."""
+        """The number of training steps, and of evaluations: the steps between two of them, and their episodes."""
         calls = [call for call in self.script.calls if getattr(call.func, "attr", "") == "learn"]
         if not calls:
             raise CoachError("the script never calls learn")
@@ -338,11 +333,8 @@ class _Port:
             yield self.script.resolve(one)
 
     def _callback(self, node: Any) -> tuple[int, int] | None:
-        """Convert a callback into a callback of Coach, or into a line that names it as not converted.
-
-        :return: the steps between evaluations, and the episodes of an evaluation, of an ``EvalCallback``; None for
-            other callbacks
-        """
+        """Convert a callback, or record it as not converted. For an ``EvalCallback``, return the evaluations as in
+        ``_learning``."""
         name, copies = self.script.called(node), self.environment.copies
         given = self.script.keywords(node, ("eval_env",)) if isinstance(node, ast.Call) else {}
         if name == "EvalCallback":
@@ -455,10 +447,12 @@ class _Port:
             if name == "q":
                 lines.append(f"{path}.heads_parameters[0].network_layers_sizes = {tuple(hidden)}")
             else:
-                hidden = [512, *hidden] if is_image else hidden
-                layers = ", ".join(f"{dense}({size})" for size in hidden)
+                layers = ", ".join(f"{dense}({size})" for size in ([512, *hidden] if is_image else hidden))
+                function = "relu" if is_image and not hidden else activation
+                if is_image and function != "relu":
+                    self.script.leave_out(self.model, f"relu after the layer with 512 units: it has {function}")
                 lines += [f"{path}.middleware_parameters.scheme = [{layers}]",
-                          f'{path}.middleware_parameters.activation_function = "{activation}"']  # fmt: skip
+                          f'{path}.middleware_parameters.activation_function = "{function}"']  # fmt: skip
                 lines += [] if is_image else [f"for embedder in {path}.input_embedders_parameters.values():",
                                               "    embedder.scheme = []"]  # fmt: skip
             lines += self._weights(path, name, kwargs)
@@ -474,6 +468,9 @@ class _Port:
         if "Cnn" in self.policy:  # the extractor of features has a separate layer
             otherwise = [] if self.algorithm.is_on_policy or "main" in self.algorithm.networks else [256, 256]
         given = given[0] if isinstance(given, list) and given and isinstance(given[0], dict) else given
+        if isinstance(given, list) and not all(isinstance(size, int) for size in given):
+            self.script.leave_out(self.given["policy_kwargs"], f"net_arch {given}: it has the layers {otherwise}")
+            given = None
         if not isinstance(given, dict):
             return dict.fromkeys(("pi", "vf"), otherwise if given is None else given)
         policy = given.get("pi", [])
@@ -495,6 +492,8 @@ class _Port:
     def _optimizer(self, path: str) -> list[str]:
         settings = self.settings
         epsilon = settings.get("rms_prop_eps", 1e-5 if self.algorithm.is_on_policy else 1e-8)
+        if self.name == "QRDQN":
+            epsilon = 0.01 / settings["batch_size"]
         given = {
             "learning_rate": self._schedule(settings["learning_rate"], self._updates),
             "adam_optimizer_beta2": 0.999,
@@ -537,17 +536,38 @@ class _Port:
         return max(1, (self.total - self._heatup) // max(1, played) * updates)
 
     def _schedule(self, value: Any, steps: int) -> str:
+        """A value or its schedule after the heatup. In Stable-Baselines3, values change from the first step on.
+
+        :param steps: the schedule's steps from the end of the heatup to the end of the run
+        """
         if not isinstance(value, Linear):
             return repr(value)
-        name = self._uses("schedules", "LinearSchedule")
-        return f"{name}({value.first}, {value.last}, {max(1, round(value.share * steps))})"
+        begun = self._heatup / max(1, self.total)
+        if begun >= value.share:
+            return f"{self._uses('schedules', 'ConstantSchedule')}({value.last})"
+        first = value.first + (value.last - value.first) * begun / value.share
+        length = round((value.share - begun) / (1 - begun) * steps)
+        return f"{self._uses('schedules', 'LinearSchedule')}({first}, {value.last}, {max(1, length)})"
 
     def _playing(self) -> tuple[int, int]:
         """The environment steps between two training phases, and the updates of a phase."""
         frequency, updates = self.settings["train_freq"], self.settings["gradient_steps"]
         number = frequency[0] if isinstance(frequency, list) else frequency
+        if self._updates_for_each_step and self.name != "TD3":
+            self.script.leave_out(self.model, "train_freq in episodes: updates follow after each step")
+            number = 1
         steps = number * self.environment.copies
         return steps, steps if updates == -1 else updates
+
+    @property
+    def _updates_for_each_step(self) -> bool:
+        """True if there is an update for each step of the episodes that have just ended."""
+        return self._counts_episodes and self.settings["gradient_steps"] == -1
+
+    @property
+    def _counts_episodes(self) -> bool:
+        frequency = self.settings["train_freq"]
+        return isinstance(frequency, list) and frequency[1] == "episode"
 
     def _algorithm(self) -> list[str]:
         """The lines that set the algorithm, the memory, the exploration and the filters."""
@@ -558,12 +578,11 @@ class _Port:
         lines = [f"{path}.{names[name]} = {value!r}" for name, value in settings.items()
                  if name in names and value is not None]  # fmt: skip
         lines += self._on_policy() if self.algorithm.is_on_policy else self._off_policy()
-        if self.environment.is_normalized:
+        if clip := self.environment.clip:
             kind = self._uses("filters.observation.observation_normalization_filter", "ObservationNormalizationFilter")
             lines.append(f"agent_params.pre_network_filter = {self._uses('filters.filter', 'InputFilter')}()")
-            lines.append(
-                f'agent_params.pre_network_filter.add_observation_filter("observation", "normalize", {kind}())'
-            )
+            lines.append("agent_params.pre_network_filter.add_observation_filter("
+                         f'"observation", "normalize", {kind}({-clip}, {clip}))')  # fmt: skip
         if self.environment.stacked and not self.environment.is_atari:
             kind = self._uses("filters.observation.observation_stacking_filter", "ObservationStackingFilter")
             lines.append(f"agent_params.input_filter = {self._uses('filters.filter', 'InputFilter')}()")
@@ -595,28 +614,29 @@ class _Port:
         if self.name == "DDPG":
             replay = self._uses("memories.non_episodic.experience_replay", "ExperienceReplayParameters")
             lines.insert(0, f"agent_params.memory = {replay}()")
-        frequency = settings["train_freq"]
         played, updates = self._playing()
-        unit = (
-            "EnvironmentEpisodes" if isinstance(frequency, list) and frequency[1] == "episode" else "EnvironmentSteps"
-        )
+        in_steps = not self._counts_episodes or (self._updates_for_each_step and self.name != "TD3")
+        unit = "EnvironmentSteps" if in_steps else "EnvironmentEpisodes"
         lines.append(f"{path}.num_consecutive_playing_steps = {unit}({played})")
         lines.append(f"{path}.num_consecutive_training_steps = {updates}")
-        if "target_update_interval" in settings:
-            every = settings["target_update_interval"]
-            lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = EnvironmentSteps({every})")
+        # DQN's targets are updated after environment steps, targets of other algorithms after updates
+        period = "EnvironmentSteps" if "main" in self.algorithm.networks else self._uses("core_types", "TrainingSteps")
+        every = settings.get("target_update_interval", settings.get("policy_delay", 1))
+        lines.append(f"{path}.num_steps_between_copying_online_weights_to_target = {period}({every})")
         if settings["n_steps"] != 1:
             lines.append(f"{path}.n_step = {settings['n_steps']}")
         if "exploration_fraction" in settings:
             epsilon = Linear(settings["exploration_initial_eps"], settings["exploration_final_eps"],
                               settings["exploration_fraction"])  # fmt: skip
-            lines.append(f"agent_params.exploration.epsilon_schedule = {self._schedule(epsilon, self.total)}")
+            schedule = self._schedule(epsilon, self.total - self._heatup)
+            lines.append(f"agent_params.exploration.epsilon_schedule = {schedule}")
             lines.append("agent_params.exploration.evaluation_epsilon = 0.0")
         if self.name in ("SAC", "TQC"):
             lines += self._temperature()
         if self.name in ("TD3", "DDPG"):
             lines += self._noise()
-        lines += [f"{path}.act_for_full_episodes = False"] * (self.name == "TD3" and unit == "EnvironmentSteps")
+        if self.name == "TD3":
+            lines.append(f"{path}.act_for_full_episodes = {self._updates_for_each_step}")
         return lines
 
     def _temperature(self) -> list[str]:

@@ -34,9 +34,6 @@ _NAMED_BY_SETTINGS = ("CrossQ", "RecurrentPPO", "SimbaV2", "TQC")
 class PresetSummary:
     """A preset's line in ``coach --list``.
 
-    :param name: the preset's name
-    :param environment: the environment
-    :param algorithm: the algorithm
     :param score: the mean reward that was measured after training; empty if it is unknown
     :param target: ``>=`` and the reward that training must reach; empty if the preset sets no such reward
     """
@@ -87,7 +84,8 @@ def _summary(name: str) -> PresetSummary:
     nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
-    environments = [call for call in calls if _is_environment(_called_name(call))]
+    made = ("EnvironmentParameters", "GymVectorEnvironment", "Atari")
+    environments = [call for call in calls if _called_name(call).endswith(made)]
     return PresetSummary(
         name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
@@ -98,11 +96,7 @@ def _summary(name: str) -> PresetSummary:
 
 
 def _algorithm(agent: str, preset: str) -> str:
-    """The name of a preset's algorithm: the end of the preset's name if it is a name of the algorithm, otherwise the
-    usual name.
-
-    :param agent: the name of the class of agent parameters, without ``AgentParameters``
-    """
+    """The name of a preset's algorithm: the end of the preset's name if it is such a name, otherwise the usual name."""
     last = preset.rpartition("_")[2]
     names = _algorithm_names().get(agent, (agent,))
     return last if last in (*names, *_NAMED_BY_SETTINGS) else names[0]
@@ -136,13 +130,8 @@ def _called_name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _is_environment(name: str) -> bool:
-    return name.endswith("EnvironmentParameters") or name in ("GymVectorEnvironment", "Atari")
-
-
 def _environment_text(call: ast.Call) -> str:
-    """The environment of a preset: ``CartPole-v0`` if the preset has a fixed level, ``Atari, any level (-lvl)`` if the
-    user must select the level."""
+    """The preset's fixed level, such as ``CartPole-v0``, or a text such as ``Atari, any level (-lvl)``."""
     family = _called_name(call).removesuffix("Parameters").removesuffix("Environment").removesuffix("Vector") or "Gym"
     level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
     if level is None and call.args:

@@ -12,12 +12,11 @@ from rl_coach.utilities.errors import CoachError
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Build the preset's graph, load the weights into its networks, and write a checkpoint.
 
-    :param arguments: the arguments after ``import``
-    :param launcher: a ``CoachLauncher``
     :raises CoachError: if a flag is wrong, or the file does not fit the preset
     """
     own, flags = command_line.parser_of("import").parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    flag_checks.refuse_several(args, "coach import")
     flag_checks.refuse_budget(args, "nothing is trained: leave out --budget")
     args.imported = own.file
     from rl_coach.policy import stable_baselines3  # imported here, so that --help is fast

@@ -16,15 +16,12 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
 
+_ENDS_OF_A_LINE = ("start", "end", "end_fraction")
+
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that changes linearly during the run.
-
-    :param first: the first value
-    :param last: the last value
-    :param share: the share of the run in which the value changes; then it is constant
-    """
+    """A value that changes linearly from ``first`` to ``last`` in a share of the run, and is then constant."""
 
     first: float
     last: float = 0.0
@@ -42,7 +39,6 @@ def _line_of(node: Any) -> int:
 class Script:
     """The calls and the values of a script.
 
-    :param source: the script's text
     :param name: the script's name, for messages
     :ivar trains_when_imported: True if an import of the script would train
     :ivar left_out: the parts that are not converted, with their line numbers
@@ -69,7 +65,14 @@ class Script:
             if isinstance(node, ast.ImportFrom):
                 self._imports |= {one.asname or one.name: (node.module or "", one.name) for one in node.names}
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.values.setdefault(node.targets[0].id, []).append((node.lineno, node.value))
+                self._assign(node.targets[0].id, node, node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                self._assign(node.target.id, node, node.value)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._assign(node.target.id, node, ast.BinOp(node.target, node.op, node.value))
+
+    def _assign(self, name: str, node: ast.stmt, value: ast.expr) -> None:
+        self.values.setdefault(name, []).append((node.lineno, value))
 
     def origin(self, node: ast.AST) -> tuple[str, str]:
         """The module and the name of the imported object that an expression (a name or an attribute) stands for."""
@@ -122,7 +125,8 @@ class Script:
         if name in ("zeros", "ones"):
             return float(name == "ones")
         if name in ("get_linear_fn", "LinearSchedule"):
-            return Linear(*(self.value(one) for one in (*node.args, *(word.value for word in node.keywords))))
+            given = self.keywords(node, _ENDS_OF_A_LINE)
+            return Linear(*(self.value(given[one]) for one in _ENDS_OF_A_LINE if one in given))
         if (function := self.functions.get(name)) is not None and len(node.args) == 1:
             inner = [one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)][1:]
             returned = inner[0].body[-1] if inner else None
@@ -142,17 +146,12 @@ class Script:
         raise UnknownValueError(f"a function of {len(arguments)} values")
 
     def leave_out(self, node: Any, text: str) -> None:
-        """Record a part that is not converted.
-
-        :param node: the part
-        :param text: its description
-        """
+        """Record a part that is not converted."""
         self.left_out.append((_line_of(node), text))
 
     def keywords(self, call: ast.Call, positional: Sequence[str]) -> dict[str, ast.expr]:
         """The arguments of a call by name, including the arguments in ``**values``.
 
-        :param call: the call
         :param positional: the names of the positional arguments
         """
         found = dict(zip(positional, call.args))
@@ -169,12 +168,7 @@ class Script:
         return found
 
     def known(self, name: str, node: Any, otherwise: Any) -> Any:
-        """The value of an argument. If the value is not known, record this and return ``otherwise``.
-
-        :param name: the argument's name
-        :param node: the expression
-        :param otherwise: the default value
-        """
+        """The value of an argument. If the value is not known, record this and return ``otherwise``."""
         try:
             value = self.value(node)
             is_number = isinstance(value, (int, float, list, Linear))

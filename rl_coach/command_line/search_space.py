@@ -31,16 +31,13 @@ _RANGES = {
 }  # fmt: skip
 _CHOICE = "choice"
 _NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
-_LONGEST_VALUE = 40
+_LONGEST_VALUE, _LONGEST_NAME = 40, 200
 _TRIES = 100
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A distribution over several values.
-
-    :param values: the values, in the form of ``-cp``
-    """
+    """A distribution over several values. :param values: the values, in the form of ``-cp``"""
 
     values: tuple[str, ...]
 
@@ -58,14 +55,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A distribution of numbers from ``low`` to ``high``.
-
-    :param low: the smallest number
-    :param high: the largest number
-    :param is_log: True for a uniform distribution of the number's logarithm; False for a uniform distribution of the
-        number
-    :param is_whole: True for whole numbers
-    """
+    """A distribution of numbers from ``low`` to ``high``, uniform in the number or, with ``is_log``, in its logarithm.
+    With ``is_whole``, the numbers are whole."""
 
     low: float
     high: float
@@ -128,10 +119,8 @@ class Setting:
 
 
 def parse(text: str, what: str) -> list[Dimension]:
-    """Parse the dimensions of a search space.
+    """Parse the dimensions of a search space. ``what`` begins error messages.
 
-    :param text: the text
-    :param what: the beginning of error messages
     :raises CoachError: if the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
     source = text.strip().strip(";").strip()
@@ -147,11 +136,9 @@ def parse(text: str, what: str) -> list[Dimension]:
 
 
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
-    """All combinations of values.
+    """All combinations of values. ``what`` begins error messages.
 
-    :param dimensions: the dimensions
-    :param what: the beginning of error messages
-    :raises CoachError: if a setting has a range, because a range has no finite list of values
+    :raises CoachError: if a setting has a range, which has no finite list of values
     """
     found = distributions(dimensions)
     for name, one in found.items():
@@ -168,12 +155,7 @@ def size(dimensions: Sequence[Dimension]) -> int | None:
 
 
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
-    """Draw different combinations at random.
-
-    :param dimensions: the dimensions
-    :param number: number of combinations; fewer are returned if the space has fewer
-    :param seed: the seed; the same seed draws the same combinations
-    """
+    """Draw ``number`` different combinations at random, or all of a smaller space. The same seed draws the same."""
     found = distributions(dimensions)
     generator = random.Random(seed)
     combinations = size(dimensions)
@@ -201,10 +183,8 @@ def _combination(found: Mapping[str, Distribution], place: int) -> Values:
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
-    """The different settings of combinations. Each setting is checked with a copy of the preset's graph manager.
+    """The different settings of pairs of dimensions and drawn values. Each is checked with a copy of the graph manager.
 
-    :param graph_manager: the preset's graph manager
-    :param combinations: pairs of dimensions and their drawn values
     :raises CoachError: if a setting does not exist, or does not accept its value
     """
     written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
@@ -225,11 +205,7 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
     """The text for ``-cp`` with the drawn values and whole paths.
 
-    :param graph_manager: the preset's graph manager
-    :param dimensions: the dimensions
-    :param drawn: their drawn values
-    :raises CoachError: if a setting does not exist, a name stands for different settings, or two names stand for the
-        same setting
+    :raises CoachError: if there is no such setting, a name stands for different settings, or two names for the same
     """
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -244,13 +220,9 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 def refuse_fixed(
     graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
 ) -> None:
-    """Check that ``-cp`` does not set a setting that the search varies or a flag sets.
+    """Check that the settings of ``-cp`` are neither varied by the search nor set by a flag.
 
-    :param graph_manager: the preset's graph manager
-    :param dimensions: the dimensions of the search
-    :param fixed: the settings of ``-cp``
     :param flags: the beginnings of error messages for settings that a flag sets, by path
-    :raises CoachError: if ``-cp`` sets such a setting
     """
     places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
     reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
@@ -260,12 +232,7 @@ def refuse_fixed(
 
 
 def check(graph_manager: Any, text: str) -> None:
-    """Check settings with a copy of the graph manager.
-
-    :param graph_manager: the preset's graph manager
-    :param text: the settings for ``-cp``
-    :raises CoachError: if a setting does not accept its value
-    """
+    """Check settings for ``-cp`` with a copy of the graph manager. :raises CoachError: if a value is not accepted"""
     from rl_coach.utilities.requirements import check as check_values
 
     tried = copy.deepcopy(graph_manager)
@@ -274,10 +241,9 @@ def check(graph_manager: Any, text: str) -> None:
 
 
 def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
-    """Check each value of each dimension with a copy of the graph manager. For a range, the smallest and the largest
-    number are checked.
+    """Check each value of each dimension, or both ends of its range, with a copy of the graph manager.
 
-    :raises CoachError: if a setting does not exist or does not accept a value, or two names stand for the same setting
+    :raises CoachError: if a setting does not exist or refuses a value, or two names stand for the same setting
     """
     firsts = {name: one.ends[0] for name, one in distributions(dimensions).items()}
     custom_parameter(graph_manager, dimensions, firsts)
@@ -290,10 +256,10 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
 
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
-    """The settings with unique names. A number is added to all names if two were shortened to the same text."""
-    if len({one.name for one in found}) == len(found):
+    """The settings with unique names. If two names are equal, or a name is too long for a file, all get a number."""
+    if len({one.name for one in found}) == len(found) and all(len(one.name) <= _LONGEST_NAME for one in found):
         return list(found)
-    return [Setting(f"{one.name}_{number}", one.custom_parameter) for number, one in enumerate(found)]
+    return [Setting(f"{one.name[:_LONGEST_NAME]}_{number}", one.custom_parameter) for number, one in enumerate(found)]
 
 
 def distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:

@@ -71,12 +71,8 @@ def hide_in_process_list(url: str) -> None:
 
 
 def recorded(url: str, directory: pathlib.Path) -> str:
-    """The text of a storage for records and command lines: the URL; or, if the URL has a secret, ``@`` and the path of
-    a private file with the URL.
-
-    :param url: the URL
-    :param directory: the directory of the private file
-    """
+    """The URL of a storage for records and command lines. A URL with a secret is written to a private file in
+    ``directory``, and the result is ``@`` and the file's path."""
     if shown_url(url) == url:
         return url
     path = directory / SECRET_FILE
@@ -87,11 +83,7 @@ def recorded(url: str, directory: pathlib.Path) -> str:
 
 
 def opened(open_study: Callable[[], Any]) -> Any:
-    """Open a study. Try again after errors that occur while other processes create the tables of the same database.
-
-    :param open_study: opens the study
-    :raises Exception: the last error of the database client
-    """
+    """Open a study. Try again after errors that occur while other processes create the tables of the same database."""
     for left in reversed(range(_TRIES)):
         try:
             return open_study()

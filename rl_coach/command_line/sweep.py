@@ -18,13 +18,7 @@ _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_epis
 
 
 def run(arguments: Sequence[str], launcher: Any) -> int:
-    """Run ``coach sweep``.
-
-    :param arguments: the arguments after ``sweep``
-    :param launcher: a ``CoachLauncher``, which loads the preset
-    :return: the exit code; see ``several_runs.train``
-    :raises CoachError: if a flag, a setting or the preset is wrong
-    """
+    """Run ``coach sweep``. :return: the exit code; see ``several_runs.train``"""
     parser = command_line.parser_of("sweep")
     args = parser.parse_args(arguments)
     if args.resume:
@@ -42,7 +36,10 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     from rl_coach.command_line import search_space, several_runs  # imported here, so that --help is fast
 
     spaces = [(search_space.parse(text, what), what) for text, what in texts_of(args.settings, "coach sweep")]
-    runs = len(args.seeds) * sum(_number(search_space.size(one), args.random) for one, _ in spaces)
+    runs = 0
+    for one, _ in spaces:  # a range without --random has no number, and is refused later
+        numbers = [number for number in (search_space.size(one), args.random) if number is not None]
+        runs += len(args.seeds) * min(numbers, default=0)
     if runs > _MOST_RUNS:
         raise CoachError(
             f"{runs:,} runs are more than the limit of {_MOST_RUNS:,}: draw fewer settings with --random N, or use "
@@ -60,24 +57,12 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     return several_runs.train(args, launcher.get_argument_parser(), found)
 
 
-def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings.
-
-    :param combinations: None for an infinite search space
-    :param drawn: None without ``--random``
-    """
-    numbers = [one for one in (combinations, drawn) if one is not None]
-    return min(numbers, default=0)  # a range without --random is refused later
-
-
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """The texts with settings in an argument: the argument itself; or, if the argument is a file, the lines of the
-    file.
+    """The settings in an argument, or in each line of the file that the argument names.
 
-    :param given: the argument
     :param what: the beginning of messages about the argument
     :return: pairs of a text and the beginning of messages about it
-    :raises CoachError: if the text is neither settings nor a file, or the file is empty
+    :raises CoachError: if the argument is neither settings nor a file, or the file is empty
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]

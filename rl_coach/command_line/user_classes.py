@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def make_callbacks(text: str) -> list[Callback]:
     """Make the callbacks of ``--callback``.
 
-    :param text: callbacks as ``module:Class(argument=value)``, separated by ``;``. Classes of ``rl_coach.callbacks``
-        need no module
+    :param text: ``module:Class(argument=value); …``; classes of ``rl_coach.callbacks`` need no module
     :raises CoachError: if a class does not exist, is not a callback, or does not accept the arguments
     """
     return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]
@@ -38,7 +37,6 @@ def make(module_and_class: str, flag: str, base: type, offered: dict[str, Any], 
     """Make an object of the class in a flag.
 
     :param module_and_class: ``module:Class`` or ``file.py:Class``
-    :param flag: the flag, for messages
     :param base: the base class that the class must have
     :param offered: arguments for the class, by name
     :param takes_all: True passes all offered arguments; False passes only the arguments that the class requires

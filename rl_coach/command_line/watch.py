@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Sequence
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks
 from rl_coach.runs import record
-from rl_coach.runs.run_group import is_group, run_directories
+from rl_coach.runs.run_group import refuse_group
 from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
 
@@ -24,8 +24,6 @@ _Player = Iterator[tuple[Callable[[], float], Any]]
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Play episodes in a window until the user closes it, or write one episode into files.
 
-    :param arguments: the arguments after ``watch``
-    :param launcher: a ``CoachLauncher``, which builds the graph of a run
     :raises CoachError: if an argument is wrong, or there is no display for a window
     """
     args = command_line.parser_of("watch").parse_args(arguments)
@@ -53,9 +51,7 @@ def _check(directory: str, files: dict[str, str]) -> None:
     flag_checks.require_run(directory)
     if not os.path.isdir(run := _run_of(directory)):
         raise CoachError(f"there is no directory '{run}'")
-    if is_group(directory):
-        one = run_directories(directory)[:1] or [directory]
-        raise CoachError(f"'{directory}' has several runs: watch one of them, such as {one[0]}")
+    refuse_group(directory, "watch")
     if not flag_checks.is_policy(directory):
         record.read(run)
     if not files and not has_display():

@@ -104,10 +104,7 @@ def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tup
 
 
 def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
-    """Undo ``move_to_trash``.
-
-    :raises CoachError: if another file exists at an old path
-    """
+    """Undo ``move_to_trash``. :raises CoachError: if another file exists at an old path"""
     for was, now in moved:
         if was.exists():
             raise CoachError(f"'{was}' exists again; the deleted run stays at '{now}'")

@@ -18,10 +18,8 @@ class CheckpointSchedule:
 
     Checkpoints are due at multiples of the counters. So a resumed run saves at the same counts as an uninterrupted run.
 
-    :param counter: the training counters
-    :param steps: environment steps between two checkpoints; None for no checkpoints by steps
-    :param episodes: episodes between two checkpoints; None for no checkpoints by episodes
-    :param seconds: seconds between two checkpoints; None for no checkpoints by time
+    :param steps: environment steps between two checkpoints; None for no checkpoints by steps. ``episodes`` and
+        ``seconds`` have the same meaning
     """
 
     def __init__(

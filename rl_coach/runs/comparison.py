@@ -84,9 +84,7 @@ class Comparison:
     """Groups of runs in the same environments.
 
     :param sides: the groups; all other groups are compared with the first group
-    :param tasks: the environments
     :param ranges: the scores that count as 0 and as 1, for each environment that has such a scale
-    :param notes: further notes for the reader
     """
 
     sides: Sequence[Side]
@@ -170,9 +168,8 @@ def compare(
 
 
 def compare_groups(groups: Mapping[str, Sequence[str]]) -> Comparison:
-    """Compare groups of runs by their last evaluations.
+    """Compare groups of runs, the CSVs of each by its name, by their last evaluations.
 
-    :param groups: CSVs of the runs of each group, by its name
     :raises CoachError: if there are no runs, or no environment that all groups share
     """
     notes: list[str] = []
@@ -289,8 +286,8 @@ def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
 
 
 def _content(signals: pd.DataFrame) -> bytes:
-    """All signals of a run, as hashes of their rows. Two runs differ in the times of their rows, so only a copy has the
-    same content. Empty if there are no rows or no times."""
+    """All signals of a run, as hashes of its rows; empty without rows or times. Their times differ, so only a copy has
+    equal content."""
     if signals.empty or not {WALL_CLOCK, WALL_CLOCK_MINUTES}.intersection(signals):
         return b""
     return pd.util.hash_pandas_object(signals.drop(columns="run"), index=False).to_numpy().tobytes()

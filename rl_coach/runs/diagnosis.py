@@ -30,11 +30,7 @@ _LARGEST_KL = 0.2
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows and the settings that a check reads.
-
-    :param rows: the rows of one run, a column for each signal
-    :param settings: every setting by its dotted name
-    """
+    """The rows of one run, a column for each signal, and every setting by its dotted name."""
 
     rows: pd.DataFrame
     settings: Mapping[str, Any]
@@ -113,10 +109,10 @@ def _exploding_values(run: Evidence) -> str | None:
 
 
 def _largest_return(run: Evidence) -> float:
-    """A bound of the discounted return: the larger of the largest total reward of an episode, and the return if each
-    step had the largest mean reward per step."""
+    """A bound of the discounted return: the largest total reward, or the return with the largest mean reward per
+    step."""
     # rows of evaluations have an episode length, but no training reward
-    episodes = run.rows[[_SHAPED_REWARD, "Episode Length"]].dropna()
+    episodes = run.rows.reindex(columns=[_SHAPED_REWARD, "Episode Length"]).dropna()
     if episodes.empty:
         return 0.0
     rewards = episodes[_SHAPED_REWARD].abs()

@@ -35,11 +35,8 @@ def _kind(value: Any) -> type:
 
 
 def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The parameters that differ, sorted by the number of runs with another value than the most common value.
-
-    If these numbers are equal, parameters that more runs have come first. Parameters that do not belong to the agent or
-    its environment come last.
-    """
+    """The parameters that differ, sorted by the number of runs with another value than the most common value, then by
+    the number of runs that have them. Parameters that do not belong to the agent or its environment come last."""
 
     def rank(name: str) -> tuple[bool, int, int, str]:
         values = [about.parameters.get(name) for about in descriptions]

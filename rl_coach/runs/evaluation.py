@@ -19,11 +19,8 @@ Range = tuple[float, float]
 
 
 def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple[float, float]:
-    """The 95% confidence interval of a mean by Student's t.
-
-    :param values: at least two
-    :param within: the range of the values if it is known. The interval is cut to this range
-    """
+    """The 95% confidence interval of the mean of two or more values by Student's t, cut to their range if it is
+    known."""
     mean = float(np.mean(values))
     half = t_95(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     low, high = mean - half, mean + half
@@ -56,11 +53,7 @@ class EvaluationStatistics:
 
     @classmethod
     def of(cls, rewards: Sequence[float], within: Range | None = None) -> EvaluationStatistics:
-        """The statistics of an evaluation.
-
-        :param rewards: the total reward of each episode [episodes], at least one
-        :param within: the range of an episode's total reward, if it is known
-        """
+        """The statistics of one or more total rewards [episodes]. :param within: their range, if it is known"""
         count, mean = len(rewards), float(np.mean(rewards))
         deviation = low = high = None
         if count > 1:
@@ -99,11 +92,7 @@ class RunStatistics:
 
     @classmethod
     def of(cls, scores: Sequence[float], within: Range | None = None) -> RunStatistics:
-        """The statistics of several runs.
-
-        :param scores: the score of each run [runs], at least one
-        :param within: the range of scores, if it is known
-        """
+        """The statistics of one or more scores [runs]. :param within: the range of scores, if it is known"""
         values = np.asarray(scores, np.float64)
         deviation = float(values.std(ddof=1)) if len(values) > 1 else None
         low, high = mean_interval(scores, within) if len(values) >= FEWEST_RUNS else (None, None)

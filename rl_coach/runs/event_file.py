@@ -34,10 +34,7 @@ class EventFile:
         self._write(file_version="brain.Event:2")
 
     def add_hyper_parameters(self, settings: Mapping[str, Any], metrics: Iterable[str]) -> None:
-        """Write the settings of a run.
-
-        :param metrics: names of the signals for the comparison of runs
-        """
+        """Write the settings of a run. :param metrics: names of the signals for the comparison of runs"""
         from tensorboardX.summary import hparams
 
         for summary in hparams(dict(settings), dict.fromkeys(metrics, 0)):
@@ -69,10 +66,7 @@ class EventFile:
 
 
 def check_tensorboardx() -> None:
-    """Check that TensorBoard files can be written.
-
-    :raises CoachError: if tensorboardX is not installed
-    """
+    """Check that TensorBoard files can be written. :raises CoachError: if tensorboardX is not installed"""
     try:
         import tensorboardX  # noqa: F401
     except ImportError:

@@ -339,13 +339,8 @@ class Summary:
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
 
     def as_printed(self, status: Mapping[str, Any]) -> Summary:
-        """The summary with the figures that the run prints. Figures that its status does not have are taken from the
-        CSV.
-
-        The CSVs of agents that play together count each agent's own steps and rewards.
-
-        :param status: the result of ``read_status``
-        """
+        """The summary with the figures that the run prints; figures that its status does not have are from the CSV. The
+        CSVs of agents that play together count each agent's own steps and rewards."""
         progress, evaluation = part_of(status, "progress"), part_of(status, "evaluation")
         figures = {
             "steps": progress.get("steps"),
@@ -396,8 +391,7 @@ def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float])
 
 
 def read_end(path: str | os.PathLike, counts_minutes: bool) -> tuple[list[str], Summary]:
-    """The names of a CSV's columns, and the run's state from its last rows. Only the header and the end of the file are
-    read.
+    """The names of a CSV's columns, and the run's state from its last rows. Only the file's header and end are read.
 
     :raises OSError: if the file is gone or cannot be read
     """
@@ -506,11 +500,8 @@ class Experiments:
     descriptions: Mapping[str, RunDescription]
 
     def tidy(self, *names: str) -> pd.DataFrame:
-        """A table with a row for each value of each signal. The columns are run, episode, iteration, steps, minutes,
-        signal and value. NaN is left out.
-
-        :param names: the signals; all signals without names
-        """
+        """A row for each value of the given signals, or of all. The columns are run, episode, iteration, steps,
+        minutes, signal and value. NaN is left out."""
         times = {EPISODE: "episode", TRAINING_ITERATION: "iteration", TOTAL_STEPS: "steps", "minutes": "minutes"}
         wide = self.signals.drop(columns="worker").rename(columns=times)
         keys = ["run", *(name for name in times.values() if name in wide)]
@@ -595,6 +586,8 @@ def _run_row(
         [not worker.evaluates_only for worker in workers],
     )
     start, status = description.start, read_status(description.path.parent)
+    modified = description.path.stat().st_mtime
+    written = modified if status else last_growth(description, summary, modified)
     if not description.plays_with_others:
         summary = summary.as_printed(status)
     return {
@@ -607,7 +600,7 @@ def _run_row(
         "workers": len(workers),
         "framework": description.framework,
         "kind": "evaluation" if description.evaluates_only or is_evaluation(status) else "training",
-        "state": _state(description, summary),
+        "state": state_of(status, written, time.time()),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,
@@ -618,11 +611,6 @@ def _run_row(
         "path": str(description.path),
         "plays_with_others": description.plays_with_others,
     }
-
-
-def _state(description: RunDescription, summary: Summary) -> str:
-    status, modified = read_status(description.path.parent), description.path.stat().st_mtime
-    return state_of(status, modified if status else last_growth(description, summary, modified), time.time())
 
 
 def _summary_of(worker: RunDescription, file: SignalFile) -> Summary:

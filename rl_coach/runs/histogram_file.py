@@ -38,11 +38,7 @@ def histogram(values: np.ndarray) -> dict[str, Any] | None:
 
 
 def append(directory: str | os.PathLike[str], steps: int, values: Mapping[str, np.ndarray]) -> None:
-    """Append a line to the file in a run's directory.
-
-    :param values: arrays of any shape, by name
-    :raises OSError: if the file cannot be written
-    """
+    """Append a line with arrays of any shape, by name, to the file in a run's directory. May raise an ``OSError``."""
     found = {name: made for name, numbers in values.items() if (made := histogram(numbers)) is not None}
     with open(pathlib.Path(directory) / HISTOGRAM_FILE, "a", encoding="utf-8") as file:
         file.write(json.dumps({"steps": steps, "histograms": found}) + "\n")

@@ -109,8 +109,8 @@ class LiveRegion:
         return Group(*lines)
 
     def _rows(self, width: int) -> list[list[tuple[str, Sequence[str]]]]:
-        """The columns in one or more rows, for a terminal of this width. A column never becomes narrower again, so that
-        the columns to the right do not move."""
+        """The columns in rows of this width. A column never becomes narrower, so the columns to its right do not
+        move."""
         rows: list[list[tuple[str, Sequence[str]]]] = []
         left = 0
         for name, cells in self._columns:

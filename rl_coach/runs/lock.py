@@ -22,9 +22,7 @@ _held: dict[pathlib.Path, IO[str]] = {}
 
 
 def lock(directory: str | os.PathLike[str]) -> None:
-    """Lock a directory until ``unlock`` or the end of this process. A second call in this process does nothing.
-
-    On a file system without locks, nothing is locked.
+    """Lock a directory until ``unlock`` or the end of this process. On a file system without locks, nothing is locked.
 
     :raises CoachError: if another process holds the lock, or the lock file cannot be written
     """

@@ -79,8 +79,8 @@ def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
 
 
 def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
-    """The beginning and the end of a mean over runs. If runs begin or end within 5% of the axis, the mean leaves this
-    part out, because it would jump from run to run there."""
+    """The beginning and the end of a mean. A part where runs begin or end within 5% of the axis is left out, because
+    the mean would jump from run to run there."""
     starts, ends = [float(x[0]) for x in xs], [float(x[-1]) for x in xs]
     first, common_first, common_last, last = min(starts), max(starts), min(ends), max(ends)
     if common_first >= common_last:

@@ -33,12 +33,8 @@ _LONGEST_RECORD = 4 << 20
 class PackedRun:
     """Facts and flags of a run.
 
-    :param name: the experiment's name
-    :param command: the command line
-    :param seed: the seed, given or drawn
     :param arguments: the flags that training depends on; files are named by their paths below ``source/``
     :param working_directory: where the run was started, as a path below ``source/``
-    :param versions: versions of the packages
     :param machine: the processor, its number of cores, the GPU and the platform
     :param git_revision: the commit of the working directory; None without git
     """
@@ -98,10 +94,7 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """Check the entries of a packed run.
-
-    :raises ValueError: if an entry is outside of the known folders, not a plain file, or too large
-    """
+    """Refuse an entry outside of the known folders, or not a plain file, or too large, with a ``ValueError``."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if RUN_FILE not in names or not any(name.startswith(f"{SIGNALS}/") for name in names):
@@ -120,10 +113,7 @@ def _check(archive: zipfile.ZipFile) -> None:
 
 
 def _run_in(archive: zipfile.ZipFile) -> PackedRun:
-    """Read the facts of a packed run.
-
-    :raises ValueError: if the record is damaged, or was written by a newer version
-    """
+    """Read the facts of a packed run. :raises ValueError: if the record is damaged, or from a newer version"""
     if archive.getinfo(RUN_FILE).file_size > _LONGEST_RECORD:
         raise ValueError(f"its {RUN_FILE} is too large")
     try:

@@ -49,10 +49,6 @@ class SignalPlot:
     background: str = "none"
 
     def _repr_svg_(self) -> str:
-        return self.svg()
-
-    def svg(self) -> str:
-        """Return the picture."""
         drawn = [line for line in self.lines if line.x.size]
         if not drawn:
             return f'{_SVG} width="320" height="24">{_text(0, 16, "no values yet")}</svg>'
@@ -110,11 +106,7 @@ class _Axes:
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its interval.
-
-    :param label: the text next to the interval
-    :param colour: the index of the interval's colour
-    """
+    """A value with its interval, the text next to it, and the index of its colour."""
 
     label: str
     value: float

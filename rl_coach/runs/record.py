@@ -53,7 +53,7 @@ def write(
     from rl_coach.utilities import files
 
     path = directory / RECORD_FILE
-    run = run_record()
+    run = {**run_record()}
     if command_line:
         run["command_line"] = command_line
     if path.is_file():
@@ -133,11 +133,7 @@ def evaluated_arguments(
 
 
 def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
-    """Refuse to run the preset in another user's directory, because a preset is a program.
-
-    :param record_file: the file that names the preset
-    :raises CoachError: if the directory or its record belongs to another user
-    """
+    """Refuse to run a preset, which is a program, from a directory or a record file of another user."""
     if not hasattr(os, "geteuid"):
         return
     for path in (pathlib.Path(directory), pathlib.Path(directory) / record_file):

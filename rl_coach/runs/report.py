@@ -24,12 +24,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Section:
-    """Part of a report.
-
-    :param text: a paragraph in front of the table
-    :param rows: rows of a table, the names of the columns first; empty for no table
-    :param figure: a plot; None for no plot
-    """
+    """Part of a report: a paragraph, a table that begins with the names of its columns, and a plot."""
 
     title: str
     text: str

@@ -32,10 +32,7 @@ def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
 
 
 def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the record of the runs in this directory.
-
-    :raises CoachError: if the record is damaged
-    """
+    """Read the record of the runs in this directory. :raises CoachError: if the record is damaged"""
     path = pathlib.Path(directory) / GROUP_FILE
     document = read_json(path)
     runs = document.get("runs")
@@ -58,3 +55,10 @@ def run_directories(directory: str | os.PathLike[str]) -> list[str]:
         return [os.fspath(directory)]
     below = [os.path.join(directory, run["name"]) for run in read(directory)["runs"]]
     return [path for path in below if os.path.isdir(path)]
+
+
+def refuse_group(directory: str | os.PathLike[str], verb: str) -> None:
+    """Raise a ``CoachError`` if the directory contains several runs. :param verb: the use of a run, for the message"""
+    if is_group(directory):
+        one = run_directories(directory)[:1] or [directory]
+        raise CoachError(f"'{directory}' has several runs: {verb} one of them, such as {one[0]}")

@@ -33,13 +33,7 @@ _SECONDS_TO_SAVE = 60.0
 
 @dataclass(frozen=True)
 class Job:
-    """A run to start.
-
-    :param name: the run's name on the display
-    :param flags: the flags of the program
-    :param directory: the directory of its ``status.json``
-    :param program: the module that Python runs
-    """
+    """A run to start. :param program: the module that Python runs"""
 
     name: str
     flags: Sequence[str]
@@ -114,11 +108,7 @@ class Outcome:
 
 @dataclass
 class _Running:
-    """A run in progress.
-
-    :param before: the status in the run's directory before the run began
-    :param heard: number of signals that were sent to the run
-    """
+    """A run in progress: its status before it began, and the number of signals that were sent to it."""
 
     job: Job
     process: subprocess.Popen[bytes]
@@ -128,10 +118,7 @@ class _Running:
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """The status of this run, not the status of an earlier run in the same directory.
-
-        A process that the run has started, such as a worker or a trainer, may have written this status.
-        """
+        """The status that this run, or a process that it has started, wrote; not the status of an earlier run."""
         status = read_status(self.job.directory)
         is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
         return status if is_of_this_run else {}

@@ -41,7 +41,6 @@ class SignalFile:
     Damaged lines have too many or too few cells, no number in the first column, invalid UTF-8, or more than
     ``LONGEST_LINE_BYTES``. A file that shrinks or is replaced is read again.
 
-    :param path: the CSV
     :param wanted: read only these columns and the first; None reads all
     :param most_rows: if there are more rows, keep only the rows with the smallest and the largest value of each
         interval. Memory is then bounded, and plots look the same. None keeps all rows
@@ -158,11 +157,8 @@ class SignalFile:
 
 
 def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
-    """Blocks of whole lines from the file's position to its end, each of about ``_BLOCK_BYTES``.
-
-    :return: for each block its lines, its number of bytes in the file, and the number of lines that were left out
-        because they are too long
-    """
+    """Blocks of whole lines from the file's position to its end, each of about ``_BLOCK_BYTES``: the lines, the number
+    of bytes in the file, and the number of lines that were left out because they are too long."""
     rest, skipped = b"", 0
     while data := file.read(_BLOCK_BYTES):
         data = rest + data
@@ -323,11 +319,8 @@ def condensed(table: pa.Table, rows: int) -> pa.Table:
 
 
 def extremes(y: np.ndarray, points: int) -> np.ndarray:
-    """The indices of at most ``points`` values that draw the same line: the smallest and the largest value of each
-    interval.
-
-    The first and the last value are included. y is [points] without NaN.
-    """
+    """The indices of at most ``points`` values of y [points] without NaN that draw the same line: the first, the last,
+    and the smallest and the largest value of each interval."""
     stretches = max(1, points // 2 - 1)
     if y.size <= max(points, 4):
         return np.arange(y.size)

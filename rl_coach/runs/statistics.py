@@ -54,22 +54,17 @@ def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) ->
     """The share of runs that score more than a threshold: the mean of the shares in all environments.
 
     :param strata: for each environment the scores of its runs [runs]
-    :param thresholds: [points]
-    :return: shares, 0 to 1 [points]
+    :return: shares, 0 to 1, at the thresholds [points]
     """
     return np.mean([(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata], axis=0)
 
 
 def profile_interval(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The pointwise 95% interval of ``performance_profile``.
+    """The pointwise 95% interval of ``performance_profile``, for the same arguments [points].
 
     The percentiles of a bootstrap have no width where all runs score more, or all score less. With three runs they
     contain the true share in 40% of the cases. This interval joins Wilson's intervals of the environments, with
     continuity correction (Newcombe, "Two-sided confidence intervals for the single proportion", 1998, method 4).
-
-    :param strata: as for ``performance_profile``
-    :param thresholds: [points]
-    :return: the lower and the upper end [points]
     """
     shares = [(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata]
     lows = [_wilson_low(share, len(one)) for share, one in zip(shares, strata)]
@@ -88,8 +83,8 @@ def _wilson_low(share: np.ndarray, count: int) -> np.ndarray:
 def _interval_of_mean(
     values: Sequence[np.ndarray | float], lows: Sequence[np.ndarray | float], highs: Sequence[np.ndarray | float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of a mean over environments from their values and intervals (Zou and Donner, "Construction of
-    confidence limits about effect measures: a general approach", 2008)."""
+    """The interval of a mean over environments (Zou and Donner, "Construction of confidence limits about effect
+    measures: a general approach", 2008)."""
     each = np.asarray(values)
     mean = each.mean(axis=0)
     below, above = (np.sqrt(((each - np.asarray(ends)) ** 2).sum(axis=0)) / len(each) for ends in (lows, highs))
@@ -109,15 +104,12 @@ def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.
 
 
 def improvement_interval(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> tuple[float, float]:
-    """The 95% interval of ``probability_of_improvement``.
+    """The 95% interval of ``probability_of_improvement``, for the same arguments.
 
     The percentiles of a bootstrap have no width if all runs of one algorithm score more than all of the other. With
     three runs each, this happens in 10% of the cases without any difference. This interval joins Newcombe's intervals
     of the environments ("Confidence intervals for an effect size measure based on the Mann-Whitney statistic", 2006,
     method 5), with Student's t instead of the normal quantile.
-
-    :param better: as for ``probability_of_improvement``
-    :param worse: as for ``probability_of_improvement``
     """
     wins = [probability_of_improvement([a], [b]) for a, b in zip(better, worse)]
     lows = [_newcombe_end(win, 0.0, len(a), len(b)) for win, a, b in zip(wins, better, worse)]
@@ -131,8 +123,6 @@ def _newcombe_end(win: float, outermost: float, runs: int, other_runs: int) -> f
 
     :param win: the share of pairs that the first algorithm wins
     :param outermost: 0 for the lower end, 1 for the upper end
-    :param runs: number of runs of the first algorithm
-    :param other_runs: number of runs of the other algorithm
     """
     quantile = t_95(max(1, runs + other_runs - 2))
 

@@ -115,10 +115,7 @@ def part_of(status: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def is_evaluation(status: Mapping[str, Any]) -> bool:
-    """True if the run only evaluates the agent of another run.
-
-    :param status: the result of ``read_status``
-    """
+    """True if the run only evaluates the agent of another run. :param status: the result of ``read_status``"""
     return isinstance(status.get("evaluation"), dict)
 
 
@@ -129,7 +126,6 @@ def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
     has written nothing for ``STALLED_AFTER_SECONDS``. A run without a status has finished if its CSV has not grown for
     ``FOREIGN_RUN_ENDS_AFTER_SECONDS``.
 
-    :param status: the result of ``read_status``
     :param modified: time of the CSV's last change, seconds since the epoch
     """
     state = status.get("state")

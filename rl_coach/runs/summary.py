@@ -40,12 +40,10 @@ class Counts:
 class Summary:
     """Summary of a run that has ended.
 
-    :param progress: the run's evaluations and duration
     :param counted: counts of training, or of the evaluation if the run only evaluated
     :param heatup: counts of heatup, which the CSV includes
     :param evaluation: results of a run that only evaluated; None for a run that trained
     :param is_played: a person acted, and nothing was trained
-    :param experiment_path: the experiment directory
     :param has_tensorboard: the run wrote events for TensorBoard
     :param playback_hint: the command that plays the trained agent; None for no command
     :param videos: the videos of the evaluation of a run that only evaluated

@@ -24,10 +24,7 @@ _LONGEST_NAME = 96
 
 
 class SystemMetrics:
-    """Appends rows to the ``system.metrics`` of a run.
-
-    :param directory: the run's directory
-    """
+    """Appends rows to the ``system.metrics`` of a run. :param directory: the run's directory"""
 
     def __init__(self, directory: str | os.PathLike[str]):
         self._path = pathlib.Path(directory) / SYSTEM_FILE

@@ -9,8 +9,8 @@ import pytest
 
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.schedules import LinearSchedule
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
@@ -96,18 +96,19 @@ DEFAULTS = {
     ("DQN", "CartPole-v1"): {
         f"{MAIN}.learning_rate": 1e-4, f"{MAIN}.batch_size": 32, f"{MAIN}.clip_gradients": 10.0,
         f"{MAIN}.replace_mse_with_huber_loss": True, TARGET: EnvironmentSteps(10_000), PLAYED: EnvironmentSteps(4),
-        UPDATES: 1, "agent_params.exploration.epsilon_schedule": LinearSchedule(1.0, 0.05, 100),
+        UPDATES: 1, "agent_params.exploration.epsilon_schedule": ConstantSchedule(0.05),  # after 100 steps of heatup
         f"{ALGORITHM}.rate_for_copying_weights_to_target": 1.0, "heatup_steps": EnvironmentSteps(100),
         LENGTH: EnvironmentSteps(900), f"{MAIN}.middleware_parameters.activation_function": "relu",
     },
     ("QRDQN", "CartPole-v1"): {
         f"{MAIN}.learning_rate": 5e-5, f"{ALGORITHM}.atoms": 200, f"{MAIN}.clip_gradients": None,
-        "agent_params.exploration.epsilon_schedule": LinearSchedule(1.0, 0.01, 5),
+        f"{MAIN}.optimizer_epsilon": 0.01 / 32,
+        "agent_params.exploration.epsilon_schedule": ConstantSchedule(0.01),
     },
     ("SAC", "Pendulum-v1"): {
         "agent_params.network_wrappers.policy.learning_rate": 3e-4, "agent_params.network_wrappers.q.batch_size": 256,
         "agent_params.network_wrappers.q.heads_parameters.0.network_layers_sizes": (256, 256),
-        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: EnvironmentSteps(1),
+        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: TrainingSteps(1),
         f"{ALGORITHM}.temperature": None, PLAYED: EnvironmentSteps(1),
     },
     ("TQC", "Pendulum-v1"): {
@@ -122,7 +123,7 @@ DEFAULTS = {
     },
     ("DDPG", "Pendulum-v1"): {
         "agent_params.network_wrappers.critic.learning_rate": 1e-3, PLAYED: EnvironmentSteps(1),
-        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005,
+        f"{ALGORITHM}.rate_for_copying_weights_to_target": 0.005, TARGET: TrainingSteps(1),
     },
 }  # fmt: skip
 
@@ -166,7 +167,8 @@ if __name__ == "__main__":
     assert same(algorithm.clipping_decay_schedule, LinearSchedule(1.0, 0.0, 79 * 128))
     assert [layer.units for layer in network.middleware_parameters.scheme] == [32, 16]
     assert network.middleware_parameters.activation_function == "relu" and network.initial_weights == "kaiming_uniform"
-    assert manager.agent_params.pre_network_filter.observation_filters
+    (normalize,) = manager.agent_params.pre_network_filter.observation_filters["observation"].values()
+    assert (normalize.clip_min, normalize.clip_max) == (-10.0, 10.0)
     environment = manager.env_params
     assert (environment.num_environments, environment.vectorization) == (4, "async")
     assert environment.additional_simulator_parameters == {"sutton_barto_reward": True}
@@ -194,6 +196,75 @@ model.learn(2000)
     assert [one.units for one in agent.network_wrappers["critic"].middleware_parameters.scheme] == [64, 64]
     assert manager.env_params.additional_simulator_parameters == {"g": 9.0}
     assert (manager.heatup_steps.num_steps, manager.improve_steps.num_steps) == (200, 1800)
+
+
+@pytest.mark.parametrize(
+    "name, updates, expected",
+    [
+        ("SAC", -1, (EnvironmentSteps(1), 1, False)),
+        ("SAC", 8, (EnvironmentEpisodes(1), 8, False)),
+        ("TD3", -1, (EnvironmentEpisodes(1), 1, True)),
+        ("TD3", 8, (EnvironmentEpisodes(1), 8, False)),
+    ],
+)
+def test_updates_after_episodes_are_as_many_as_in_the_script(name, updates, expected, capsys):
+    manager = ported(f"""
+model = {name}("MlpPolicy", "Pendulum-v1", train_freq=(1, "episode"), gradient_steps={updates})
+model.learn(2000)
+""")
+    algorithm = manager.agent_params.algorithm
+    made = algorithm.num_consecutive_playing_steps, algorithm.num_consecutive_training_steps
+    assert (*made, algorithm.act_for_full_episodes) == expected
+    assert ("train_freq in episodes: updates follow" in capsys.readouterr().out) == (name == "SAC" and updates == -1)
+
+
+def test_values_that_a_script_assigns_in_several_ways_are_found(capsys):
+    manager = ported("""
+kind: str = "MlpPolicy"
+steps = 1000
+steps *= 3
+rate = get_linear_fn(end=0.0, start=1e-3, end_fraction=0.5)
+model = DQN(kind, "CartPole-v1", rate, learning_starts=0, train_freq=1)
+model.learn(steps)
+""")
+    assert manager.improve_steps == EnvironmentSteps(3000)
+    assert same(value_of(manager, f"{MAIN}.learning_rate"), LinearSchedule(1e-3, 0.0, 1500))
+    assert "not converted" not in capsys.readouterr().out
+
+
+def test_layers_in_the_form_of_old_versions_are_named(capsys):
+    script = 'model = A2C("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arch": [32, {"pi": [8]}]})\nmodel.learn(9)\n'
+    network = ported(script).agent_params.network_wrappers["main"]
+    assert [one.units for one in network.middleware_parameters.scheme] == [64, 64]
+    assert "net_arch [32, {'pi': [8]}]: it has the layers [64, 64]" in capsys.readouterr().out
+
+
+def test_values_change_in_the_heatup_of_a_script():
+    script = 'model = DQN("MlpPolicy", "CartPole-v1", linear(1e-3), learning_starts=100, train_freq=1)'
+    manager = ported(f"{script}\nmodel.learn(2000)\n")
+    epsilon, rate = manager.agent_params.exploration.epsilon_schedule, value_of(manager, f"{MAIN}.learning_rate")
+    assert (epsilon.final_value, epsilon.decay_steps) == (0.05, 100)
+    assert epsilon.initial_value == pytest.approx(1 - 0.95 * 100 / 200)
+    assert (rate.final_value, rate.decay_steps) == (0.0, 1900) and rate.initial_value == pytest.approx(0.95e-3)
+
+
+def test_the_targets_of_td3_move_with_the_policy():
+    manager = ported('model = TD3("MlpPolicy", "Pendulum-v1", policy_delay=3)\nmodel.learn(2000)\n')
+    assert value_of(manager, TARGET) == TrainingSteps(3)
+
+
+def test_the_layer_after_an_image_has_relu(capsys):
+    manager = ported("""
+env = VecFrameStack(make_atari_env("PongNoFrameskip-v4"), n_stack=2)
+model = PPO("CnnPolicy", env)
+model.learn(10_000)
+""")
+    assert value_of(manager, f"{MAIN}.middleware_parameters.activation_function") == "relu"
+    assert "2 frames in an observation: it has 4 frames" in capsys.readouterr().out
+    ported(
+        'model = PPO("CnnPolicy", "CarRacing-v3", policy_kwargs={"net_arch": [64]})\nmodel.learn(100)\n', "-o", "b.py"
+    )
+    assert "relu after the layer with 512 units: it has tanh" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["PPO", "DQN"])

@@ -112,6 +112,13 @@ def test_values_that_look_alike_have_a_number(graph_manager):
     assert [one.name for one in settings_of(graph_manager, "discount=0.9")] == [""]
 
 
+def test_a_name_is_short_enough_for_a_directory(graph_manager):
+    path = "env_params.additional_simulator_parameters"
+    text = "; ".join(f"{path}['the_long_name_of_argument_{number}'] = 1, 2" for number in range(4))
+    names = [one.name for one in settings_of(graph_manager, text)]
+    assert len(set(names)) == 16 and max(map(len, names)) < 220
+
+
 def test_a_number_does_not_give_the_name_of_another_value():
     names = [f"a{at}" for at in ("", "", "_1")]
     found = [one.name for one in _with_own_names([Setting(name, name) for name in names])]

@@ -114,6 +114,10 @@ def test_a_healthy_run_has_no_problem(settings, signals):
     assert problem(settings, **signals) is None
 
 
+def test_rows_without_episodes_have_no_problem():
+    assert problem_of(Evidence(pd.DataFrame({"Training Iter": [0.0, 5.0], "Total steps": [10.0, 20.0]}), {})) is None
+
+
 def test_a_run_in_heatup_has_no_rows_to_judge():
     assert problem(In_Heatup=1.0, Learning_Rate__Mean=0.0) is None
 

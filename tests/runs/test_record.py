@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
 from rl_coach.logger import screen
+from rl_coach.runs import record
 from tests.zoo.presets import LEVELS, RECORDER
 
 
@@ -40,6 +42,15 @@ def test_how_a_run_was_started_is_written_down():
         "framework": "tensorflow",
         "preset": str(pathlib.Path("recorder.py").absolute()), "seed": 3, "level": "Acrobot-v1",
     }  # fmt: skip
+
+
+def test_a_new_run_of_the_same_process_does_not_have_the_changes_of_another_run(tmp_path):
+    flags = {"preset": "p", "framework": "jax", "evaluate": None, "imported": None, "evaluated": None}
+    checkpoint = {"checkpoint_restore_dir": "x", "checkpoint_restore_file": None}
+    for name in ("one", "one", "two"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        record.write(tmp_path / name, argparse.Namespace(**flags, **checkpoint), {}, 1)
+    assert "changed" not in json.loads((tmp_path / "two" / "experiment.json").read_text())["run"]
 
 
 def test_the_directory_alone_says_how_to_go_on(monkeypatch, tmp_path):

@@ -337,6 +337,12 @@ def group_with(directory, arguments, runs):
     return directory
 
 
+def test_runs_that_have_not_begun_cannot_be_evaluated(tmp_path, capsys):
+    group = group_with(tmp_path / "group", {"preset": "CartPole_DQN"}, [{"name": "seed_0", "seed": 0}])
+    assert main(["evaluate", str(group)]) == 2
+    assert f"no run in '{group}' has begun" in capsys.readouterr().err
+
+
 def test_what_outlived_the_process_that_began_it_is_told_of(tmp_path):
     group = group_with(
         tmp_path / "group", {"preset": "CartPole_DQN"}, [{"name": f"seed_{i}", "seed": i} for i in (0, 1)]
