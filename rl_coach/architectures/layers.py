@@ -15,7 +15,6 @@ from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, Constraint,
 from rl_coach.utils import CoachError, choose_from
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
-_EXTENT = whole(1) | list_of(whole(1))
 
 
 class Layer(Constrained):
@@ -63,7 +62,7 @@ class Conv2d(Layer):
     :param strides: step between two positions of the kernel, in pixels
     """
 
-    constraints = {"num_filters": whole(1), "kernel_size": _EXTENT, "strides": _EXTENT}
+    constraints = dict.fromkeys(("num_filters", "kernel_size", "strides"), whole(1))
 
     def __init__(self, num_filters: int, kernel_size: int, strides: int):
         self.num_filters = num_filters
