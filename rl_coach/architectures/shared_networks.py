@@ -19,7 +19,7 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult, Masks
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_each_variable
+from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_each_variable, with_unit_columns
 
 GROUPS = ("weights", "slots", "buffers")
 _STRETCH = 32_768  # numbers
@@ -155,7 +155,7 @@ class SharedNetworks:
         self._vectors = block.vectors(file.memory)
         self._updates = block.updates(file.memory)
         self._contributors = block.contributors(file.memory)
-        self._parameters = step.parameters
+        self._functions, self._parameters = step.networks, step.parameters
         # Coach's optimizer, because the shared arrays are NumPy arrays
         self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
@@ -259,7 +259,8 @@ class SharedNetworks:
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:
         """Make an optimizer step, one stretch of the vectors after the other: intermediate results of a stretch stay in
-        the processor's cache. The result is the same, because the optimizer treats each number separately.
+        the processor's cache. The result is the same, because the optimizer treats each number separately. Only norms
+        of columns need whole arrays.
         """
         optimizer, scalars = self._optimizers[name], self._optimizer_scalars(name)
         weights, slots = self._vector(name, "weights"), self._vector(name, "slots")
@@ -272,6 +273,10 @@ class SharedNetworks:
             weights[part] = changed
             for slot, (value,) in zip(slots, changed_slots):
                 slot[part] = value
+        if self._functions[name].unit_columns:
+            arrays = self._split(name, "weights", weights)
+            for array, value in zip(arrays, with_unit_columns(np, self._functions[name], arrays)):
+                np.copyto(array, value)
 
     def _vector(self, name: str, group: str) -> np.ndarray:
         has_own = group == "slots" and name in self._own_slots

@@ -13,7 +13,7 @@ from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_state import NetworkState
 from rl_coach.architectures.padding import padded
-from rl_coach.architectures.update import Optimizer, TrainingStep
+from rl_coach.architectures.update import Optimizer, TrainingStep, with_unit_columns
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.utils import CoachError
 
@@ -103,7 +103,7 @@ class TargetLearning:
         scaled = [np.asarray(gradient, np.float32) / np.float32(scaler) for gradient in gradients]
         by_kind = [slots[i * size : (i + 1) * size] for i in range(self._optimizer.num_slots)]
         weights, by_kind = self._optimizer(np, weights, scaled, by_kind, self._optimizer.scalars(state.updates + 1))
-        state.set_arrays("weights", weights)
+        state.set_arrays("weights", with_unit_columns(np, state.function, weights))
         state.set_arrays("slots", [array for kind in by_kind for array in kind])
         state.updates += 1
 

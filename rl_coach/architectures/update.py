@@ -452,6 +452,14 @@ def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
     return limit / ops.maximum(norm, limit)
 
 
+def with_unit_columns(ops: Any, network: NetworkFunction, weights: list) -> list:
+    """A network's weights, after the columns of norm 1 (see ``Layers.unit_dense``) are divided by their norms."""
+    return [
+        w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in network.unit_columns else w
+        for index, w in enumerate(weights)
+    ]
+
+
 class TrainingStep:
     """The parts of an update of an agent's networks, as pure functions of the networks' state.
 
@@ -513,22 +521,10 @@ class TrainingStep:
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
-            new_state[name]["weights"] = self._with_unit_columns(ops, name, weights)
+            new_state[name]["weights"] = with_unit_columns(ops, self.networks[name], weights)
             if optimizer.num_slots:
                 new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
-
-    def _with_unit_columns(self, ops: Any, name: str, weights: list) -> list:
-        """The weights of a network, after the columns of norm 1 (see ``Layers.unit_dense``) are divided by their
-        norms.
-        """
-        unit = self.networks[name].unit_columns
-        if not unit:
-            return weights
-        return [
-            w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in unit else w
-            for index, w in enumerate(weights)
-        ]
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
         """Restore the exact old values of networks that an update leaves out. Only random generators keep their new
