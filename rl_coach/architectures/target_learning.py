@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import Any, Sequence
 
@@ -121,10 +120,12 @@ class TargetLearning:
         return columns
 
     def _examine(self, columns: Columns) -> Fitted:
-        updates = self._state.updates
-        result = self._read(self._examiner.train(padded(columns)))
-        self._state.updates = updates  # the weights have not changed
-        return result
+        """Compute the losses and the norm of the gradients. The network does not change."""
+        buffers = [np.array(buffer) for buffer in self._state.arrays("buffers")]
+        _, result = self.teacher.gradients(padded(columns))
+        # only the update itself may move running statistics and draw noise
+        self._state.set_arrays("buffers", buffers)
+        return self._read(result)
 
     def _read(self, result: LearningResult) -> Fitted:
         losses = [float(loss[0]) for loss in result.signals.values()]
@@ -133,17 +134,6 @@ class TargetLearning:
     @functools.cached_property
     def teacher(self) -> Learner:
         """The learner that trains the network towards the heads' targets."""
-        return self._learner(self._parameters)
-
-    @functools.cached_property
-    def _examiner(self) -> Learner:
-        """A learner that computes losses and gradients, but does not change the network."""
-        parameters = copy.copy(self._parameters)
-        # SGD has no slots, and a learning rate of 0 changes no weight
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
-        return self._learner(parameters)
-
-    def _learner(self, parameters: NetworkParameters) -> Learner:
-        rule = head_loss_rule(self._name, parameters)
-        step = TrainingStep({self._name: self._state.function}, {self._name: parameters}, rule)
+        rule = head_loss_rule(self._name, self._parameters)
+        step = TrainingStep({self._name: self._state.function}, {self._name: self._parameters}, rule)
         return self._framework.make_learner(step, {self._name: self._state}, (self._name,))

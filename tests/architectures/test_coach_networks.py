@@ -82,6 +82,18 @@ def test_gradients_of_the_agents_own_keep_columns_of_norm_1():
     np.testing.assert_allclose(np.linalg.norm(kernels[0], axis=0), 1, rtol=1e-5)
 
 
+def test_running_statistics_move_once_for_each_update():
+    embedder = InputEmbedderParameters(batchnorm=True)
+    plain, scaled, accumulated = (values(input_embedders_parameters={"observation": embedder}) for _ in range(3))
+    plain.train_and_sync_networks(ROWS, TARGETS)
+    scaled.online_network.train_on_batch(ROWS, TARGETS, 4.0)
+    accumulated.accumulate_gradients(ROWS, TARGETS)
+    accumulated.apply_gradients_and_sync_networks()
+    for wrapper in (scaled, accumulated):
+        for own, expected in zip(wrapper.state.arrays("buffers"), plain.state.arrays("buffers"), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-5)
+
+
 def test_gradients_that_wait_can_be_forgotten():
     wrapper = values()
     wrapper.accumulate_gradients(ROWS, TARGETS)
