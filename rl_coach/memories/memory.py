@@ -256,7 +256,7 @@ class Memory:
         """
         if self._own_transitions is not None:
             return self._own_transitions
-        return self._store.batch_at(np.arange(self._store.length))
+        return self.transitions_at(np.arange(self.num_transitions()))
 
     @transitions.setter
     def transitions(self, value: Any) -> None:

@@ -65,6 +65,20 @@ def test_demonstrations_stay_and_the_oldest_own_steps_go():
     assert (memory.num_demonstrations, memory.length()) == (5, 5)
 
 
+def test_demonstrations_are_read_and_saved_with_the_own_steps(tmp_path):
+    memory = memory_of([episode(0, 5, True)], [episode(100, 4, True)])
+    expected = [*range(5), *range(100, 104)]
+    assert memory.mean_reward() == np.mean(expected)
+    assert numbers(memory.transitions).tolist() == expected
+    assert numbers(memory.transitions_at(np.array([8, 2, 5, 0]))).tolist() == [103, 2, 100, 0]
+    memory.save(tmp_path / "both.npz")
+    other = memory_of([], [])
+    assert np.isnan(other.mean_reward()) and len(other.transitions) == 0
+    other.load(tmp_path / "both.npz")
+    assert numbers(other.transitions).tolist() == expected
+    assert other.num_demonstrations == 0
+
+
 def test_more_demonstrations_are_added_to_those_before():
     memory = memory_of([episode(0, 5, True)], [episode(100, 4, True)])
     memory.keep_as_demonstrations()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utilities.files import write_data
 from rl_coach.utilities.requirements import exactly, number, pair, schedule, whole
 
 IS_DEMONSTRATION = "is_demonstration"
@@ -110,12 +112,17 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         """Turn all stored transitions into demonstrations, in addition to earlier demonstrations."""
         if not self._store.length:
             return
-        both = TransitionStore(capacity=None)
-        for store in (self._kept._store, self._store):
-            both.extend(store.chunk())
+        both = self._both()
         self._kept = self._replay_for(both.length)
         self._kept.store_columns(both.chunk())
         self.clean()
+
+    def _both(self) -> TransitionStore:
+        """A copy of all transitions, demonstrations first."""
+        both = TransitionStore(capacity=None)
+        for store in (self._kept._store, self._store):
+            both.extend(store.chunk())
+        return both
 
     def length(self) -> int:
         """The number of stored transitions, including demonstrations."""
@@ -123,6 +130,26 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     def num_transitions(self) -> int:
         return super().num_transitions() + self.num_demonstrations
+
+    def transitions_at(self, positions: np.ndarray) -> Batch:
+        """The transitions at positions [N]: first the demonstrations, then the agent's own, each oldest first."""
+        is_own = positions >= self.num_demonstrations
+        kept = self._kept.transitions_at(positions[~is_own])
+        own = super().transitions_at(positions[is_own] - self.num_demonstrations)
+        order = np.argsort(np.argsort(is_own, kind="stable"))
+        return Batch.joined([part for part in (kept, own) if len(part)] or [own])[order]
+
+    def mean_reward(self) -> float:
+        both = self._both()
+        return float(both.rewards.values[both.all_rows()].mean()) if both.length else float("nan")
+
+    def save(self, file_path: str | os.PathLike) -> None:
+        """Write all transitions to one ``.npz`` file of columns, demonstrations first. ``load`` stores them as the
+        agent's own.
+
+        :raises CoachError: if the file cannot be written
+        """
+        write_data(file_path, {"store": self._both().get_state()})
 
     def sample(self, size: int) -> Batch:
         """Sample ``size`` transitions. The sum of all priorities is divided into ``size`` equal segments, and one
