@@ -529,9 +529,7 @@ class EpisodicExperienceReplay(Memory):
         if is_raw and input_filter is not None:
             episodes = filter_recorded(episodes, input_filter)
         for transitions in episodes:
-            episode = Episode()
-            episode.transitions = transitions
-            self.store_episode(episode)
+            self.store_episode(self._as_episode(transitions))
         if len(columns) > (held := self._store.length):
             warnings.warn(
                 f"'{csv_dataset.filepath}' has {len(columns)} transitions, but only the newest {held} fit into the "
