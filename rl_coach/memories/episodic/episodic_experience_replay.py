@@ -498,8 +498,8 @@ class EpisodicExperienceReplay(Memory):
         if length == 0 and self._lengths:
             length = self._lengths.pop()
             self._num_complete -= length
-            if self._num_training is not None:
-                self._num_training = min(self._num_training, self._num_complete)
+            if self._num_training is not None and self._num_training > self._num_complete:
+                self._num_training, self.last_training_set_episode_id = self._num_complete, len(self._lengths) - 1
         self._store.drop_last(length)
 
     def clean(self) -> None:
