@@ -87,6 +87,12 @@ def test_more_demonstrations_are_added_to_those_before():
     assert memory.num_demonstrations == 9
 
 
+def test_demonstrations_that_do_not_fit_are_a_warning(capsys):
+    memory = memory_of([episode(0, 5, True), episode(100, 4, True)], [], size=6)
+    assert memory.num_demonstrations == 6
+    assert "only the newest 6 of 9 demonstrations fit into the memory: raise memory.max_size" in capsys.readouterr().out
+
+
 def test_transitions_are_sampled_by_their_errors_and_demonstrations_by_their_bonus():
     """Schaul et al. 2016, equation 1, with the paper's epsilons, and the weights of section 3.4."""
     settings = {"alpha": 0.5, "epsilon": 0.1, "demonstration_epsilon": 2.0, "n_step": 1}

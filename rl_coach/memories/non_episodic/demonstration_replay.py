@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.core_types import Batch
+from rl_coach.logger import screen
 from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.memories.transition_store import TransitionStore
@@ -112,6 +113,11 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         """Turn all stored transitions into demonstrations, in addition to earlier demonstrations."""
         if not self._store.length:
             return
+        if self.num_removed:
+            screen.warning(
+                f"only the newest {self._store.length} of {self.num_removed + self._store.length} demonstrations fit "
+                f"into the memory: raise memory.max_size"
+            )
         both = self._both()
         self._kept = self._replay_for(both.length)
         self._kept.store_columns(both.chunk())
