@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from enum import Enum
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -203,9 +203,7 @@ class Memory:
         raise NotImplementedError(f"{type(self).__name__} does not sample")
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
-        """Set the priorities of sampled transitions from their errors [B]. :param indices: ``info('idx')`` [B] of the
-        batch
-        """
+        """Set the priorities of sampled transitions from their errors [B]; ``indices`` is ``info('idx')`` [B]."""
         raise CoachError(f"{type(self).__name__} has no priorities: use PrioritizedExperienceReplay")
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
@@ -275,18 +273,22 @@ class Memory:
         return self._store.batch_at(positions)
 
     def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
-        """The observation ``name`` in the next states of some transitions, [N, ...].
-
-        :param positions: [N], the positions of the transitions; 0 is the oldest"""
+        """The observation ``name`` [N, ...] in the next states of the transitions at positions [N]."""
         if self._own_transitions is not None:
             return self.transitions_at(positions).next_state_columns[name]
         return self._store.observations[name].take(self._store.rows(positions))[1]
 
     def num_training_transitions(self) -> int:
-        """The number of transitions for training. Usually all; fewer if the memory reserves the newest for
-        evaluation.
-        """
+        """The number of transitions for training: all, or fewer if the newest are for evaluation."""
         return self.num_transitions()
+
+    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
+        """Yield batches of ``size`` transitions until each transition for training was used once, in random order. The
+        last batch may be smaller.
+        """
+        order = self.rng.permutation(self.num_training_transitions())
+        for start in range(0, len(order), size):
+            yield self.transitions_at(order[start : start + size])
 
     def annotate(self, name: str, column: Any, default: Any = None) -> None:
         """Add a column of values to the stored transitions. ``batch.info(name)`` of a sample returns the values. An
@@ -324,9 +326,7 @@ class Memory:
             raise CoachError("the memory is frozen and cannot be changed")
 
     def get_state(self) -> dict[str, Any]:
-        """The state for a checkpoint, as plain data: transitions, random generator, and whether the memory is
-        frozen.
-        """
+        """The state for a checkpoint, as plain data: transitions, random generator and ``frozen``."""
         store = self._store
         if self._own_transitions is not None:
             # Checkpoints contain columns, because they contain no pickled objects.

@@ -6,7 +6,7 @@ import collections
 import itertools
 import os
 import warnings
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -356,14 +356,6 @@ class EpisodicExperienceReplay(Memory):
         first = place - int(ends[episode] - places[episode]) - (size - 1)
         steps = np.arange(max(first, 0), min(first + size, int(lengths[episode])))
         return self._starts()[episode] + steps
-
-    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Yield batches of ``size`` transitions until each transition of the training episodes was used once, in random
-        order. The last batch may be smaller.
-        """
-        order = self.rng.permutation(self.num_training_transitions())
-        for start in range(0, len(order), size):
-            yield self._store.batch_at(order[start : start + size])
 
     # Training and evaluation sets
 

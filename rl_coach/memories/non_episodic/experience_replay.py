@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator
 
 import numpy as np
 
@@ -105,14 +104,6 @@ class ExperienceReplay(Memory):
             f"cannot sample {size} of {self._store.length} stored transitions; use a longer heatup"
             f"{'' if self.allow_duplicates else ', or set memory.allow_duplicates_in_batch_sampling to True'}"
         )
-
-    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Yield batches of ``size`` transitions until each transition was used once, in random order. The last batch
-        may be smaller.
-        """
-        order = self.rng.permutation(self._store.length)
-        for start in range(0, len(order), size):
-            yield self._store.batch_at(order[start : start + size])
 
     def get_transition(self, transition_index: int, lock: bool = True) -> Transition | None:
         """The transition at an index, oldest first (-1 is the newest); None if the index is out of range."""
