@@ -104,9 +104,7 @@ class TransitionStore:
         self.n_steps: np.ndarray | None = None  # None as long as all transitions have one step
 
     def drop_oldest(self, count: int = 1) -> None:
-        """Remove one or more of the oldest transitions, because space for ``count`` transitions is needed. The caller
-        repeats the call until there is enough space.
-        """
+        """Remove at least the oldest transition, to make space for ``count``. The caller repeats the call if needed."""
         self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
@@ -273,11 +271,7 @@ class TransitionStore:
         self.info[name] = column
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
-        """Replace one info value of the transitions with given serial numbers. Removed transitions are ignored.
-
-        :param serials: [N]
-        :param values: [N, ...]
-        """
+        """Replace one info value [N, ...] of the transitions with the serial numbers [N], except removed ones."""
         is_stored = (serials >= self.first_serial) & (serials < self.first_serial + self.length)
         self.info[name].column.put_many(serials[is_stored] % self.capacity, values[is_stored])
 
@@ -492,9 +486,7 @@ class TransitionStore:
         return transitions
 
     def transitions(self) -> list[Transition]:
-        """Return all transitions as objects. Transitions share the arrays of common frames, as in the output of a
-        stacking filter.
-        """
+        """Return all transitions as objects. They share common frames, as in the output of a stacking filter."""
         rows = self.all_rows()
         transitions = self.transitions_at(np.arange(self.length))
         for name, column in self.observations.items() if self.length else ():
@@ -528,9 +520,7 @@ class TransitionStore:
         )
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the stored frames of a state that follows the newest transition, so that these frames are not stored
-        again.
-        """
+        """Find the stored frames of a state after the newest transition, so that they are not stored again."""
         for name, column in self.observations.items() if self.length else ():
             if name in state:
                 column.intern_frames(state[name])

@@ -314,9 +314,7 @@ class TrainerLink:
         wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:
-        """Record that Redis cannot be used or has lost its data. Fetched chunks without a receipt will be fetched
-        again.
-        """
+        """Record that Redis cannot be used or has lost its data."""
         if not self.trouble:
             self._lost_at = time.monotonic()
         self.trouble = reason_of(error)

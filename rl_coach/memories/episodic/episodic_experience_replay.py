@@ -62,10 +62,8 @@ class EpisodicExperienceReplay(Memory):
 
     :param max_size: ``(MemoryGranularity, number)``, the largest number of transitions or of episodes, including the
         open episode. When the memory is full, the oldest episodes are removed. 0 means no limit. If a single episode is
-        larger, its oldest transitions are removed.
-    :param n_step: number of rewards in a return; -1 for all rewards up to the end of the episode
-    :param train_to_eval_ratio: share of the transitions for training, in batch reinforcement learning. The other
-        episodes are for evaluation. With 1, all are for training.
+        larger, its oldest transitions are removed. The other parameters are the same as in
+        ``EpisodicExperienceReplayParameters``
     :ivar discount: discount for the returns of episodes that are stored as single transitions. An ``Episode`` has its
         own discount
     :ivar bootstrap_total_return_from_old_policy: the same as in ``Episode``, for episodes that are stored as single
@@ -435,9 +433,7 @@ class EpisodicExperienceReplay(Memory):
         return [self._episode(index, is_complete=True) for index in indices]
 
     def get_all_complete_episodes_transitions(self) -> Batch:
-        """The transitions of the complete episodes, in order. ``episode_lengths`` gives the number of transitions in
-        each episode.
-        """
+        """The transitions of the complete episodes, in order; see ``episode_lengths``."""
         return self._store.batch_at(np.arange(self._num_complete))
 
     def newest_transitions(self, count: int) -> Batch:

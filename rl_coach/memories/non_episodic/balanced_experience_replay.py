@@ -67,11 +67,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     """A memory of transitions of several classes. Each class is sampled equally often, even if it has few transitions.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)`` for all classes together. A full memory removes its
-        oldest transitions
-    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
-    :param num_classes: number of classes, at least 2
-    :param state_key_with_the_class_index: name of the observation that contains the transition's class, a number from 0
-        to ``num_classes - 1``
+        oldest transitions. The other parameters are the same as in ``BalancedExperienceReplayParameters``
     """
 
     def __init__(

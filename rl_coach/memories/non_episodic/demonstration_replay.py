@@ -70,12 +70,9 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     ``info('idx')`` is negative for a demonstration.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``, the largest number of the agent's own transitions
-    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. None is
-        ``ConstantSchedule(0.6)``
-    :param epsilon: number added to the errors of the agent's own transitions
-    :param demonstration_epsilon: number added to the errors of demonstrations
+    The parameters are the same as in ``DemonstrationReplayParameters``.
+
+    :param beta: a ``Schedule``; None is ``ConstantSchedule(0.6)``
     :param n_step: n, the largest number of rewards in ``info('ahead/rewards')``
     """
 

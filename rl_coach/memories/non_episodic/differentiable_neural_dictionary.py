@@ -19,10 +19,6 @@ FILE = "dictionary.npz"
 
 
 def _faiss() -> ModuleType:
-    """Import the package ``faiss``.
-
-    :raises CoachError: if the package is not installed
-    """
     try:
         import faiss
     except ImportError as error:

@@ -275,12 +275,9 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the largest weight
     in the memory.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
-    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. The
-        value is a ``Schedule``. It advances by one with each call of ``sample``. None is ``ConstantSchedule(0.4)``
-    :param epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
-    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions. The
+        other parameters are the same as in ``PrioritizedExperienceReplayParameters``
+    :param beta: a ``Schedule``; None is ``ConstantSchedule(0.4)``
     """
 
     has_priorities = True
