@@ -331,9 +331,7 @@ class PolicyHead(Head):
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """The logits [B, A], or [B, K, M] for actions of K parts. Entries that are not a choice of a part have the
-        value ``MASKED_LOGIT``.
-        """
+        """The logits [B, A], or [B, K, M] for K parts: ``MASKED_LOGIT`` where a part has no such choice."""
         action = self.spaces.action
         if not isinstance(action, MultiDiscreteActionSpace):
             return layers.dense(features, self.num_actions)

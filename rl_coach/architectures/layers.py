@@ -141,10 +141,7 @@ class BatchnormActivationDropout(Layer):
 
 
 class UnitsLayer(Layer):
-    """A layer whose outputs are connected to all inputs.
-
-    :param units: the number of outputs
-    """
+    """A layer whose outputs are connected to all inputs. :param units: the number of outputs"""
 
     constraints = {"units": whole(1)}
 

@@ -104,9 +104,7 @@ class LoopOfSeeds:
         return carry
 
     def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
-        """The variables of all networks; None if no variable has changed since the last exchange with the other
-        process.
-        """
+        """The variables of all networks; None if none has changed since the last exchange."""
         versions = {name: network.version for name, network in self._networks.items()}
         if versions == self._versions:
             return None

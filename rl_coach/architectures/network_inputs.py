@@ -108,10 +108,11 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         inputs = {name: NetworkInput.named(name, spaces, network) for name in there}
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
+        described = ", ".join(_described(name, inputs[name], own[name], pattern) for name in there)
         logger.warning(
             "network '%s' embeds %s, but the environment has no such observation: each observation of the "
             "environment gets an embedder: %s",
-            network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
+            network, ", ".join(map(repr, absent)), described,
         )  # fmt: skip
 
 
@@ -131,10 +132,6 @@ def _described(
         return f"'{name}' ({given.kind})"
     height, width = given.shape[:2]
     return f"'{name}' ({given.kind} of {height} x {width}, which is small: scheme Shallow)"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:

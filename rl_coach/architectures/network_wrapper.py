@@ -76,10 +76,7 @@ class NetworkWrapper:
 
     @property
     def target_network(self) -> Architecture:
-        """The target network.
-
-        :raises CoachError: if the network has no target
-        """
+        """The target network. :raises CoachError: if the network has no target"""
         if self._target is None:
             raise CoachError(f"network '{self.name}' has no target network: set create_target_network to True")
         return self._target
@@ -237,10 +234,7 @@ class NetworkWrapper:
         }
 
     def set_state(self, state: dict) -> None:
-        """Restore the result of ``get_state``.
-
-        :raises ValueError: if a shape does not fit
-        """
+        """Restore the result of ``get_state``. :raises ValueError: if a shape does not fit"""
         for group in self.state.groups():
             self.state.set_arrays(group, self._read(group, state[group], state))
         # after the groups are set, because set_arrays discards the copy for acting
@@ -269,12 +263,10 @@ def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 def _reordered(
     arrays: list[np.ndarray], own: list[np.ndarray], written: list[int] | None, wanted: list[int] | None
 ) -> list[np.ndarray]:
-    """Arrays of a checkpoint in the order of the network that reads them. Another framework may have written them.
+    """Arrays of a checkpoint, which another framework may have written, in the order of the network that reads them.
 
-    :param own: the arrays of the reading network. They are used at position -1, for arrays that other frameworks do not
-        have
-    :param written: the ``order`` of the network that wrote the arrays; None if unknown
-    :param wanted: the ``order`` of the reading network; None if unknown
+    :param own: the arrays of the reading network, for position -1: other frameworks do not have these arrays
+    :param written: the ``order`` of the network that wrote the arrays; ``wanted`` is the order of the reading network
     """
     if written is None or wanted is None or written == wanted or set(written) - {-1} != set(wanted) - {-1}:
         return arrays

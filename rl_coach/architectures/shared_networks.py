@@ -351,15 +351,9 @@ def _rows(columns: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndar
     return chosen
 
 
-def _is_float(array: np.ndarray) -> bool:
-    return array.dtype == np.float32
-
-
 def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
-    """The float arrays, which workers share. The others are states of random generators, which each worker has for
-    itself.
-    """
-    return [array for array in arrays if _is_float(array)]
+    """The float arrays, which workers share. The others are each worker's own states of random generators."""
+    return [array for array in arrays if array.dtype == np.float32]
 
 
 def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Arrays:
@@ -367,4 +361,4 @@ def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Array
     if len(floats) == network.num_arrays(group):
         return floats
     found = iter(floats)
-    return [next(found) if _is_float(array) else array for array in network.arrays(group)]
+    return [next(found) if array.dtype == np.float32 else array for array in network.arrays(group)]

@@ -204,10 +204,7 @@ class _Table:
         return CoachError(f"'{self.path}', line {self.lines[row]}, column '{name}': {why}")
 
     def numbers(self, name: str) -> np.ndarray:
-        """The numbers of a column, [N] float64.
-
-        :raises CoachError: if a cell is not a finite number
-        """
+        """The numbers of a column, [N] float64. :raises CoachError: if a cell is not a finite number"""
         cells = self.cells(name)
         try:
             column = np.asarray(cells, dtype=np.float64)

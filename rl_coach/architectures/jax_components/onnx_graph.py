@@ -254,9 +254,7 @@ class OnnxGraph:
         return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
 
     def _jax_dynamic_slice(self, equation: Any, values: list[Value]) -> Value:
-        """A block of an array, such as ``x[0]``. Its position is a tensor of the graph. JAX keeps positions within the
-        array.
-        """
+        """A block of an array, such as ``x[0]``. Its position, which JAX keeps in the array, is a tensor."""
         sizes = [n if isinstance(n, int) else END for n in equation.params["slice_sizes"]]
         x, *places = self._inputs(equation, values)
         whole = [self._node("Cast", [place], (), to=onnx.TensorProto.INT64).name for place in places]

@@ -78,11 +78,7 @@ class DenseBlocks(keras.layers.Layer):
         return outputs if shared is None else outputs + of_shared(ops, shared, kernel[:, inputs:])
 
     def products(self, x: Any, kernel: Any, bias: Any) -> Any:
-        """[B, blocks, units] of [B, blocks, F].
-
-        :param kernel: [blocks, F, units]
-        :param bias: [blocks, units]
-        """
+        """[B, blocks, units] of [B, blocks, F], with a kernel [blocks, F, units] and a bias [blocks, units]."""
         return ops.einsum("bgi,gio->bgo", x, kernel) + bias
 
 

@@ -47,9 +47,7 @@ def fingerprint(graph: GraphDef) -> bytes:
 
 
 def _ends(function: FunctionDef) -> Iterable[tuple[str, str]]:
-    """The outputs of a function as pairs (output name, node name), then its attributes (for example: compiled by
-    XLA).
-    """
+    """The outputs of a function as pairs (output name, node name), then its attributes."""
     yield from ((argument.name, function.ret[argument.name]) for argument in function.signature.output_arg)
     yield from (("", f"{name}={function.attr[name]}") for name in sorted(function.attr))
 

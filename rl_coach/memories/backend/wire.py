@@ -296,10 +296,7 @@ def pack(document: Any) -> bytes:
 
 
 def unpack(document: bytes) -> Any:
-    """Decode a document of ``pack``.
-
-    :raises ValueError: if the document is malformed
-    """
+    """Decode a document of ``pack``. :raises ValueError: if the document is malformed"""
     # strict_map_key=False, because msgpack would refuse dicts with numbers as keys.
     try:
         return msgpack.unpackb(document, ext_hook=_from_extension, strict_map_key=False)
