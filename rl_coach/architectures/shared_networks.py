@@ -19,7 +19,7 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult, Masks
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_each_variable, with_unit_columns
+from rl_coach.architectures.update import TrainingStep, clip, clips_each_variable, with_unit_columns
 
 GROUPS = ("weights", "slots", "buffers")
 _STRETCH = 32_768  # numbers
@@ -156,8 +156,7 @@ class SharedNetworks:
         self._updates = block.updates(file.memory)
         self._contributors = block.contributors(file.memory)
         self._functions, self._parameters = step.networks, step.parameters
-        # Coach's optimizer, because the shared arrays are NumPy arrays
-        self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
+        self._optimizers = step.optimizers
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
         self._own_slots = {
             name: np.zeros_like(self._vectors[name, "slots"])

@@ -477,7 +477,8 @@ class TrainingStep:
         self.networks = networks
         self.parameters = parameters
         self.stages = stages_of(rule, networks)
-        self.optimizers = {name: Optimizer(p) for name, p in parameters.items()}
+        # in the order of the networks, because the scalars of an update have this order
+        self.optimizers = {name: Optimizer(parameters[name]) for name in networks}
 
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch

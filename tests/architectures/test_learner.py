@@ -485,6 +485,21 @@ def two_stages(**settings: Any) -> tuple[dict[str, Any], Any]:
     return states, wrappers["a"].framework.make_learner(step, states, ())
 
 
+def test_each_network_has_its_own_learning_rate_whatever_the_order_of_the_parameters():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        return Update({name: networks[name].online({})[0]["value"] for name in ("slow", "fast")})
+
+    rates = {"fast": 0.5, "unused": 3.0, "slow": 0.125}
+    parameters = {
+        name: ValuesParameters({"value": 1.0}, optimizer_type="SGD", learning_rate=rate) for name, rate in rates.items()
+    }
+    wrappers = {name: wrap(parameters[name], spaces(VECTOR, DISCRETE)) for name in ("slow", "fast")}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, rule)
+    wrappers["slow"].framework.make_learner(step, states, ()).train(columns(B))
+    assert {name: float(state.arrays("weights")[0]) for name, state in states.items()} == {"slow": 0.875, "fast": 0.5}
+
+
 @pytest.mark.parametrize(
     ("learning", "b", "losses"),
     [({}, 1.5625, [1.0, 0.4375, 0.203125]), ({"b": [True, False, True]}, 1.6875, [1.0, 0.0, 0.21875])],
