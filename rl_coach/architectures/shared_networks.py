@@ -99,9 +99,8 @@ class SharedBlock:
             for group in GROUPS
         }
         self._shapes |= {(name, "summed"): self._shapes[name, "weights"] for name in networks}
-        self._first_update = SharedFile.num_counts(num_workers) * _COUNT
-        self._first_contributor = self._first_update + len(self.names) * _COUNT
-        self._first_array = self._first_contributor + len(self.names) * _COUNT
+        self._first_count = SharedFile.num_counts(num_workers) * _COUNT
+        self._first_array = self._first_count + 2 * len(self.names) * _COUNT
 
     @property
     def num_bytes(self) -> int:
@@ -109,17 +108,12 @@ class SharedBlock:
         floats = sum(math.prod(shape) for shapes in self._shapes.values() for shape in shapes)
         return self._first_array + floats * _NUMBER
 
-    def updates(self, memory: Any) -> dict[str, np.ndarray]:
-        """A view [1] for each network: the number of updates."""
-        return self._counts(memory, self._first_update)
-
-    def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """A view [1] for each network: the number of workers with gradients in the sum for the next joint update."""
-        return self._counts(memory, self._first_contributor)
-
-    def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:
-        counts = np.frombuffer(memory, np.int64, len(self.names), start)
-        return dict(zip(self.names, np.split(counts, len(self.names))))
+    def counts(self, memory: Any) -> list[dict[str, np.ndarray]]:
+        """Two dicts with a view [1] for each network: the number of updates, and the number of workers with gradients
+        in the sum for the next joint update.
+        """
+        counts = np.frombuffer(memory, np.int64, 2 * len(self.names), self._first_count).reshape(2, -1, 1)
+        return [dict(zip(self.names, views)) for views in counts]
 
     def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
         """A view of all numbers of each network and group, as one vector."""
@@ -153,8 +147,7 @@ class SharedNetworks:
         self._locked = file.locked
         self._split = block.split
         self._vectors = block.vectors(file.memory)
-        self._updates = block.updates(file.memory)
-        self._contributors = block.contributors(file.memory)
+        self._updates, self._contributors = block.counts(file.memory)
         self._functions, self._parameters = step.networks, step.parameters
         self._optimizers = step.optimizers
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
