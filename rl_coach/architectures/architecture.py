@@ -234,9 +234,7 @@ class Architecture:
 
     @classmethod
     def construct(cls, variable_scope: str, devices: Sequence[str], *args: Any, **kwargs: Any) -> Architecture:
-        """Call the constructor with ``args`` and ``kwargs``. The other arguments were for TensorFlow 1 and are
-        ignored.
-        """
+        """Call the constructor with ``args`` and ``kwargs``; the others were for TensorFlow 1."""
         return cls(*args, **kwargs)
 
     @staticmethod

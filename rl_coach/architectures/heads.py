@@ -600,7 +600,5 @@ HEADS: dict[str, type[Head]] = {
 
 
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
-    """Make the head with the name ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a subclass of
-    ``Head``.
-    """
+    """Make the head ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a class."""
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)

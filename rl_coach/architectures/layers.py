@@ -28,9 +28,7 @@ class Layer(Constrained):
         raise NotImplementedError(f"{type(self).__name__} does not define applied")
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
-        """The number of multiply-adds for one row of ``width`` numbers (infinite if unknown), and the number of
-        outputs.
-        """
+        """The multiply-adds for a row of ``width`` numbers (infinite if unknown), and the number of outputs."""
         return 0.0, width
 
     def __eq__(self, other: object) -> bool:

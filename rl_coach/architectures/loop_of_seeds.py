@@ -53,9 +53,7 @@ class LoopOfSeeds:
         return self._ask("agree", steps, place)
 
     def begin(self, seed: int) -> Any:
-        """Begin with an empty memory and an episode in each copy of the environment. :return: a placeholder for the
-        carry (the state of the loop)
-        """
+        """Begin with an empty memory, and an episode in each copy. Return a placeholder for the carry."""
         self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY
 

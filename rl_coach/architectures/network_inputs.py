@@ -49,9 +49,7 @@ class NetworkInput:
         return cls(tuple(int(n) for n in space.shape), _kind(space))
 
     def normalized(self, ops: Any, x: Any, embedder: InputEmbedderParameters) -> Any:
-        """Rescale ``x``: apply the embedder's divisor, offset and limits. :param ops: the framework's array
-        operations
-        """
+        """Apply the embedder's divisor, offset and limits to ``x``."""
         if embedder.input_rescaling.get(self.kind, 1.0) != 1.0:
             x = x / embedder.input_rescaling[self.kind]
         if embedder.input_offset.get(self.kind, 0.0) != 0.0:

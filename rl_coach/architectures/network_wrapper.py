@@ -114,9 +114,7 @@ class NetworkWrapper:
         return bool(self.state.function.recurrent_sizes)
 
     def update_target_network(self, rate: float = 1.0) -> None:
-        """Update the target network: target = rate * online + (1 - rate) * target. A rate of 1 copies the online
-        weights.
-        """
+        """Move the target by ``rate`` * (online - target). A rate of 1 copies the online weights."""
         self.state.update_target(rate)
 
     def update_online_network(self, rate: float = 1.0) -> None:
@@ -185,9 +183,7 @@ class NetworkWrapper:
         """
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers that write the online and the target weights to separate files; see
-        ``Architecture.collect_savers``.
-        """
+        """Savers of the online and the target weights; see ``Architecture.collect_savers``."""
         savers = self.online_network.collect_savers(parent_path_suffix)
         if self._target is not None:
             savers.update(self._target.collect_savers(parent_path_suffix))
@@ -212,9 +208,7 @@ class NetworkWrapper:
 
     @property
     def layout(self) -> str:
-        """The shapes of the weights as text. A network can restore the state of another network only if both texts are
-        equal.
-        """
+        """The shapes of the weights as text. It must be equal in a network that restores this state."""
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:

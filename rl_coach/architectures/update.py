@@ -483,9 +483,7 @@ class TrainingStep:
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """Call the rule of a stage. Return the loss of each network with L2 regularisation, the rule's ``Update``, and
-        the new buffers.
-        """
+        """Call a stage's rule. Return the losses with L2 regularisation, its ``Update`` and the new buffers."""
         views = self.views(ops, weights, state, batch.sequence_length)
         update = rule(ops, views, batch)
         losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}

@@ -349,9 +349,7 @@ class Memory:
         self.frozen = state["frozen"]
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the frames of a restored state among the newest stored frames. The next transitions of this episode then
-        do not store these frames again.
-        """
+        """Find the frames of a restored state among the newest frames, so that they are not stored again."""
         self._store.intern_frames(state)
 
 

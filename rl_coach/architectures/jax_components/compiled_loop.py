@@ -385,9 +385,7 @@ def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
 
 
 def rows_where(condition: Any, one: Any, other: Any) -> Any:
-    """The rows of ``one`` where ``condition`` is True, else of ``other``. All arrays have N rows. The dtype is that of
-    ``other``.
-    """
+    """The N rows of ``one`` where ``condition`` is True, else of ``other``, in the dtype of ``other``."""
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
     return jnp.where(shaped, in_dtype_of(other, one), other)

@@ -313,9 +313,7 @@ class OnnxGraph:
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
-    """The einsum equation of a product. The result has the batched dimensions first, then the rest of the left operand,
-    then the rest of the right operand.
-    """
+    """The einsum equation of a product: batched dimensions, then the rest of the left and of the right."""
     (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
     left = list(string.ascii_lowercase[:left_rank])
     right = list(string.ascii_uppercase[:right_rank])

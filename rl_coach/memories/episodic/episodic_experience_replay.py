@@ -400,9 +400,7 @@ class EpisodicExperienceReplay(Memory):
     # Reading
 
     def get_episode(self, episode_index: int, lock: bool = True) -> Episode | None:
-        """The episode at an index, oldest first. None if the index is out of range. -1 is the newest episode, complete
-        or open.
-        """
+        """The episode at an index, oldest first; -1 is the newest, complete or open. None if out of range."""
         if not -self.length() <= episode_index < self.length():
             return None
         index = episode_index % self.length()

@@ -117,9 +117,7 @@ class ExperienceReplay(Memory):
         return self.get_transition(transition_index)
 
     def remove_transition(self, transition_index: int, lock: bool = True) -> None:
-        """Remove the transition at an index. An index out of range is ignored. Only the oldest transition can be
-        removed fast.
-        """
+        """Remove a transition, fast if it is the oldest. An index out of range is ignored."""
         self.assert_not_frozen()
         length = self._store.length
         if -length <= transition_index < length:

@@ -213,9 +213,7 @@ class SegmentTree:
         values[empty] = self._levels[0].max()
 
     def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
-        """Find the leaf at which the running sum first exceeds ``val``. Return the leaf, its value, and its data from
-        ``add``.
-        """
+        """The leaf at which the running sum first exceeds ``val``, its value, and its data from ``add``."""
         leaves, values = self.sample(np.asarray([val]) / self.total_value())
         leaf = int(leaves[0])
         return leaf, float(values[0]), self._data.get(leaf)
