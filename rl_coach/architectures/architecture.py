@@ -257,10 +257,7 @@ class Architecture:
         self, inputs: dict[str, np.ndarray], targets: Any, scaler: float = 1.0, additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
     ) -> Fitted:  # fmt: skip
-        """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
-
-        :param scaler: divides the gradients
-        """
+        """Make an update; see ``TargetLearning.train``. :param scaler: divides the gradients"""
         refuse(additional_fetches)
         return self._learning.train(inputs, targets, importance_weights, scaler)
 

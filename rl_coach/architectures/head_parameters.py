@@ -74,10 +74,7 @@ class _NamedHead(HeadParameters):
 
 @dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
-    """Settings of a head with an initial output bias.
-
-    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
-    """
+    """Settings of a head with an initial output bias: a number, or a framework's initializer; None for zeros."""
 
     output_bias_initializer: Any = None
 

@@ -403,10 +403,7 @@ class Layers:
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """Apply a layer of the framework itself, such as a Keras layer, to ``x``.
-
-        :raises CoachError: if ``layer`` is not a layer of this framework
-        """
+        """Apply a layer of the framework, such as a Keras layer. :raises CoachError: if ``layer`` is none"""
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "
             f"Flatten, BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"

@@ -63,10 +63,7 @@ class LoopOfSeeds:
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for the planned steps and updates. The other process starts when all seeds have asked.
-
-        :return: the carry, and an object for ``read``
-        """
+        """Ask for the planned steps and updates, which start when all seeds have asked; see ``JaxCompiledLoop``."""
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
@@ -94,10 +91,7 @@ class LoopOfSeeds:
         return self._ask("leaves")
 
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
-        """Replace the arrays of the carry.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace the arrays of the carry. :raises ValueError: if their number or a shape does not fit"""
         self._ask("set_leaves", leaves)
         return carry
 

@@ -57,10 +57,7 @@ class NetworkInput:
         return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
 
     def layers(self, embedder: InputEmbedderParameters) -> list:
-        """The layers that an embedder applies to this input.
-
-        :raises CoachError: if the embedder's scheme does not exist for this kind of input
-        """
+        """The layers for this input. :raises CoachError: if the embedder's scheme does not exist for its kind"""
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
             raise CoachError(

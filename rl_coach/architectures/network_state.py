@@ -161,10 +161,7 @@ class NetworkState:
         raise NotImplementedError(f"{type(self).__name__} does not define arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
-        """Replace the values of one group.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace a group's arrays. :raises ValueError: if their number or a shape does not fit"""
         # wait first, because an update in progress would overwrite the new values
         self.finish()
         forms = self._forms[group]

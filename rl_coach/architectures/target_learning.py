@@ -58,10 +58,7 @@ class TargetLearning:
     def accumulate(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
     ) -> Fitted:
-        """Add a batch to the next update, which ``apply`` makes. Return the same as ``train``, for this batch only.
-
-        :param replaces: True to discard the earlier batches
-        """
+        """Add a batch to the next update; ``replaces`` discards the earlier ones. Return the same as ``train``."""
         columns = self.columns(inputs, targets, importance_weights)
         self.accumulated = [columns] if replaces else [*self.accumulated, columns]
         return self._examine(columns)

@@ -139,10 +139,7 @@ class ArrayColumn:
         self._set_values(objects)
 
     def check(self, values: Any) -> None:
-        """Check that values [B, ...] fit the column.
-
-        :raises CoachError: if the values have another shape, or the dtype cannot represent them
-        """
+        """Check values [B, ...]. :raises CoachError: if they have another shape, or do not fit the dtype"""
         if self.may_vary or self.dtype.kind == "O":
             return
         array = as_numeric_array(values)

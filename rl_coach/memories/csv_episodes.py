@@ -217,10 +217,7 @@ class _Table:
         return column
 
     def names(self, name: str) -> list[str]:
-        """The cells of a column, as texts.
-
-        :raises CoachError: if a cell is empty, or the text of a missing value
-        """
+        """The cells of a column. :raises CoachError: if a cell is empty, or the text of a missing value"""
         cells = self.cells(name)
         if (row := next((row for row, cell in enumerate(cells) if cell.strip().lower() in _MISSING), None)) is not None:
             raise self.refuse(row, name, f"{cells[row]!r} is not the name of an episode")

@@ -368,10 +368,7 @@ def receives_episodes(memory: Memory | type[Memory]) -> bool:
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
-    """[E], for each episode in a chunk, the index of the row after its last row.
-
-    :param episode_lengths: [E]; None if an episode ends after each ``game_over``
-    """
+    """[E], the row after each episode's last row. With None as lengths, an episode ends at ``game_over``."""
     if episode_lengths is None:
         return np.flatnonzero(chunk.game_over_column) + 1
     return np.cumsum(episode_lengths, dtype=np.int64)

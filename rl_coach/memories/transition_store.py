@@ -194,10 +194,7 @@ class TransitionStore:
         self.observations = {name: observations_for(name, capacity, value, self) for name, value in state.items()}
 
     def make_room(self, count: int) -> None:
-        """Make space for ``count`` more transitions: remove the oldest transitions, or grow.
-
-        :raises CoachError: if ``count`` is larger than the capacity
-        """
+        """Make space for ``count`` transitions, or grow. :raises CoachError: if ``count`` exceeds the capacity"""
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
         if self.grows and self.length + count > self.capacity:
@@ -282,10 +279,7 @@ class TransitionStore:
                 self.info[name].default = default
 
     def put_returns(self, rows: Any, values: Any) -> None:
-        """Set the discounted returns of rows.
-
-        :param values: [B], masked where the return is unknown; None if all returns are unknown
-        """
+        """Set the returns [B] of rows, masked where unknown; None if all are unknown."""
         if self.returns is None:
             self.returns = self._forgotten_returns
             if len(self.returns) != self.capacity:
@@ -412,10 +406,7 @@ class TransitionStore:
             self.info[name].put_default(rows)
 
     def repeat(self, positions: np.ndarray) -> np.ndarray:
-        """Store copies of transitions as the newest transitions. Frames are shared. Call ``make_room`` before.
-
-        :return: the rows of the copies
-        """
+        """Store copies of transitions, after ``make_room``, and return their rows. Frames are shared."""
         sources = self.rows(positions)
         serials = self.first_serial + self.length + np.arange(len(positions))
         rows = serials % self.capacity
@@ -440,10 +431,7 @@ class TransitionStore:
     # Reading
 
     def batch(self, rows: np.ndarray, info: dict[str, np.ndarray] | None = None) -> Batch:
-        """Return the transitions in ``rows`` as new columns.
-
-        :param info: more info columns for the batch
-        """
+        """Return the transitions in ``rows`` as new columns, with further info columns."""
         states, next_states = {}, {}
         for name, column in self.observations.items():
             states[name], next_states[name] = column.take(rows, self.contiguous_frames)
@@ -542,10 +530,7 @@ class TransitionStore:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state from ``get_state``: the same transitions in the same rows. Sampling continues exactly.
-
-        :raises CoachError: if the store has another capacity
-        """
+        """Restore the same rows from ``get_state``. :raises CoachError: if the store has another capacity"""
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
                 f"the saved memory has a capacity of {state['capacity']} transitions, this memory has {self.capacity}; "

@@ -132,10 +132,7 @@ class DrawingPass(Pass):
 
 
 class ArrayLayers(Layers):
-    """Layers of one part of a network. Each call of a layer returns its output at once.
-
-    :param run: the pass, which supplies the weights
-    """
+    """Layers of one part of a network. Each call returns its output. ``run`` supplies the weights."""
 
     def __init__(self, run: Pass, settings: LayerSettings):
         super().__init__(run.ops, run.rng, settings)

@@ -172,10 +172,7 @@ class JaxCompiledLoop:
         return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
-        """A carry with the structure of ``carry`` and the arrays ``leaves``.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """The carry with the arrays ``leaves``. :raises ValueError: if their number or a shape does not fit"""
         old, tree = jax.tree.flatten(carry)
         if [np.shape(data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
             raise ValueError(

@@ -47,10 +47,7 @@ class Value:
 
 
 class OnnxGraph:
-    """Converts the JAX operations of a function to the nodes of an ONNX graph.
-
-    :param batch_input: the name of an input with the batch as its first dimension
-    """
+    """Converts JAX operations to nodes of an ONNX graph. ``batch_input`` is an input with rows of the batch."""
 
     def __init__(self, batch_input: str):
         self._batch_input = batch_input

@@ -66,10 +66,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
 
 
 class RedisPubSubBackend(MemoryBackend):
-    """A backend that sends stored transitions in chunks of 32, and fetches the transitions of other processes.
-
-    :param params: address of Redis
-    """
+    """A backend that sends transitions in chunks of 32, and fetches the transitions of other processes."""
 
     params: RedisPubSubMemoryBackendParameters
 

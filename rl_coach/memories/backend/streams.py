@@ -431,10 +431,7 @@ class TrainerLink:
 
 
 def wait_for_chunks(links: Sequence[TrainerLink]) -> None:
-    """Fetch chunks of several streams. If there are none, wait up to 50 ms for a chunk.
-
-    :param links: the trainer's receivers of all streams of one run; they share a connection
-    """
+    """Fetch chunks of all streams of a run. If there are none, wait up to 50 ms for a chunk."""
     # After an error, the next push must restore a stream before it can be read.
     if any(link.trouble or link._is_group_due for link in links):
         return
