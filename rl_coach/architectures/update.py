@@ -89,9 +89,11 @@ class NetworkView:
         :param states: [B, ...] by name. They may include the recurrent state before each sequence, in the first row of
             the sequence
         """
+        return self.unroll(states, self._before_sequences(states), training)[0]
+
+    def _before_sequences(self, states: dict[str, Any]) -> dict[str, Any]:
         first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
-        recurrent = {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
-        return self.unroll(states, recurrent, training)[0]
+        return {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
 
     @property
     def recurrent_names(self) -> list[str]:
@@ -127,8 +129,8 @@ class NetworkView:
         return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
-        """The outputs of the target network. No gradient reaches the target network."""
-        return self.unroll_target(states, {})[0]
+        """The outputs of the target network, for states as in ``online``. No gradient reaches the target network."""
+        return self.unroll_target(states, self._before_sequences(states))[0]
 
     def unroll_target(
         self, states: dict[str, Any], recurrent: dict[str, Any]
