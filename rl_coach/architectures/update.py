@@ -498,10 +498,12 @@ class TrainingStep:
 
         :param weights: the weights of each network; they may differ from the weights in ``state``
         """
-        return {
-            name: NetworkView(ops, function, weights[name], own["buffers"], _target_of(own), sequence_length)
-            for (name, function), own in zip(self.networks.items(), (state[name] for name in self.networks))
-        }
+        views = {}
+        for name, function in self.networks.items():
+            own = state[name]
+            target = (own["target_weights"], own["target_buffers"]) if "target_weights" in own else None
+            views[name] = NetworkView(ops, function, weights[name], own["buffers"], target, sequence_length)
+        return views
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]
@@ -590,7 +592,3 @@ class TrainingStep:
             return 0.0
         is_decayed = self.networks[name].is_decayed
         return scale * 0.5 * sum(sum_of_squares(ops, w) for w, decayed in zip(weights, is_decayed) if decayed)
-
-
-def _target_of(state: dict[str, list]) -> tuple[list, list] | None:
-    return (state["target_weights"], state["target_buffers"]) if "target_weights" in state else None

@@ -119,18 +119,18 @@ class ArrayColumn:
             return
         array = as_numeric_array(value)
         if array is None or array.shape != self.shape:
-            self._refuse_or_become_objects(value if array is None else f"shape {array.shape}")
+            if not self.may_vary:
+                found = value if array is None else f"shape {array.shape}"
+                raise CoachError(
+                    f"the memory's '{self.name}' holds values of shape {self.shape}, but this value is {found}"
+                )
+            self.become_objects()
             self._put_unusual(row, value)
             return
         self._widen_for(array.dtype)
         self.values[row] = array
         if not isinstance(value, (np.ndarray, list, tuple)):
             self._scalar_types.add(type(value))
-
-    def _refuse_or_become_objects(self, what: Any) -> None:
-        if not self.may_vary:
-            raise CoachError(f"the memory's '{self.name}' holds values of shape {self.shape}, but this value is {what}")
-        self.become_objects()
 
     def become_objects(self) -> None:
         """Turn the column into a column of objects."""

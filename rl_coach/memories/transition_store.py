@@ -296,11 +296,6 @@ class TransitionStore:
         """True if the discounted returns of all these rows are known."""
         return self.returns is not None and bool(self._has_return.take(rows).all())
 
-    def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
-        """The returns of rows, [B] float32; None if a return is unknown."""
-        assert self.returns is not None
-        return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
-
     def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
         """The returns of rows, [B], masked where a return is unknown; None if the store has no returns."""
         if self.returns is None:
@@ -445,7 +440,7 @@ class TransitionStore:
             self.game_overs.take(rows),
             next_states,
             self.terminateds.take(rows),
-            None if self.returns is None else self._known_returns(rows),
+            self.returns.take(rows).astype(np.float32) if self.returns is not None and self.has_returns(rows) else None,
             None,
             columns,
             None if self.n_steps is None else self.n_steps.take(rows),

@@ -114,7 +114,8 @@ class JaxCompiledSeeds:
         self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
 
     def _carry(self, row: int) -> Carry:
-        return jax.tree.map(partial(_row_of, row), self._carries)
+        # not bound to a device, so that JAX may use the row on any device
+        return jax.tree.map(lambda rows: with_data(rows, np.asarray(data_of(rows)[row])), self._carries)
 
     def _set_carry(self, row: int, carry: Carry) -> None:
         if self._carries is None:
@@ -126,8 +127,3 @@ class JaxCompiledSeeds:
         """Arrays with an equal row for each seed."""
         rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * self._num_seeds), row)
         return jax.device_put(rows, self._rows)
-
-
-def _row_of(row: int, rows: Any) -> Any:
-    """The row of a seed, not bound to a device, so that JAX may use it on any device."""
-    return with_data(rows, np.asarray(data_of(rows)[row]))

@@ -203,14 +203,10 @@ class SegmentTree:
                 rests += values
                 rests -= self._running[level].take(leaves)
         if np.count_nonzero(values) < len(values):
-            self._leave_empty_leaves(leaves, values)
+            # In about one of 1e16 cases, rounding leads to an unused leaf after the last value of a block.
+            empty = values == 0
+            leaves[empty], values[empty] = self._levels[0].argmax(), self._levels[0].max()
         return leaves, values
-
-    def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
-        # In about one of 1e16 cases, rounding leads to an unused leaf after the last value of a block.
-        empty = values == 0
-        leaves[empty] = self._levels[0].argmax()
-        values[empty] = self._levels[0].max()
 
     def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
         """The leaf at which the running sum first exceeds ``val``, its value, and its data from ``add``."""
