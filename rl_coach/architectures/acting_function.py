@@ -52,9 +52,7 @@ class ActingFunction:
         return list(outputs.values())
 
     def exported(self, model: Any) -> ExportedNetwork:
-        """The exported network: a ``ModelProto`` of the traced function, with the names and shapes of inputs and
-        outputs.
-        """
+        """The exported network. :param model: a ``ModelProto`` of the traced function"""
         weights = list(self.weight_shapes)
         axes = hoist_transposes(model, weights[: self._num_weights])
         return ExportedNetwork(model.SerializeToString(), weights, self.input_shapes, self.output_shapes, axes)

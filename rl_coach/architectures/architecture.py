@@ -18,9 +18,7 @@ from rl_coach.utils import CoachError
 
 
 def refuse(additional_fetches: Any) -> None:
-    """Refuse tensors of TensorFlow 1. :raises CoachError: if there are ``additional_fetches``, because they need
-    TensorFlow 1
-    """
+    """Refuse tensors of TensorFlow 1. :raises CoachError: if there are ``additional_fetches``"""
     if additional_fetches:
         raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
@@ -71,9 +69,7 @@ class Architecture:
 
     @property
     def recurrent_outputs(self) -> dict[str, str]:
-        """The outputs with the new recurrent state, by the names of the inputs for the old one. Empty for a network
-        without a recurrent state.
-        """
+        """The outputs with the new recurrent state, by the names of the inputs for the old one; may be empty."""
         return {name: f"next_{name}" for name in self.recurrent_state}
 
     def reset_internal_memory(self) -> None:
@@ -112,10 +108,8 @@ class Architecture:
         return values[0] if squeeze_output and len(values) == 1 else values
 
     def predict_with(self, weights: list[np.ndarray], inputs: dict[str, Any]) -> Any:
-        """Compute the network's outputs with other weights. The network itself does not change.
-
-        :param weights: the weights to use, in the order of ``get_weights``
-        :param inputs: arrays [B, ...] by name
+        """Compute the outputs for inputs [B, ...] with other weights, in the order of ``get_weights``. The network
+        itself does not change.
         """
         predictor = self._fresh_predictor()
         predictor.set_weights(weights)  # the buffers do not change
@@ -240,9 +234,7 @@ class Architecture:
 
     @classmethod
     def construct(cls, variable_scope: str, devices: Sequence[str], *args: Any, **kwargs: Any) -> Architecture:
-        """Call the constructor with ``args`` and ``kwargs``. The other arguments were for TensorFlow 1 and are
-        ignored.
-        """
+        """Call the constructor with ``args`` and ``kwargs``; the others were for TensorFlow 1."""
         return cls(*args, **kwargs)
 
     @staticmethod
@@ -265,10 +257,7 @@ class Architecture:
         self, inputs: dict[str, np.ndarray], targets: Any, scaler: float = 1.0, additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
     ) -> Fitted:  # fmt: skip
-        """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
-
-        :param scaler: divides the gradients
-        """
+        """Make an update; see ``TargetLearning.train``. :param scaler: divides the gradients"""
         refuse(additional_fetches)
         return self._learning.train(inputs, targets, importance_weights, scaler)
 

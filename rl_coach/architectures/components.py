@@ -11,12 +11,10 @@ Component = TypeVar("Component")
 
 
 def component_class(wanted: Any, known: Mapping[str, type[Component]], base: type[Component]) -> type[Component]:
-    """Find the class of a head, an embedder or a middleware.
+    """Find the class of a head, an embedder or a middleware: a subclass of ``base``, or of ``torch.nn.Module``.
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's classes by name
-    :param base: the required base class
-    :return: a subclass of ``base``, or of ``torch.nn.Module``
     :raises CoachError: if the class does not exist, is not a subclass of ``base``, or derives from a class that was
         removed
     """

@@ -24,8 +24,8 @@ def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_h
 def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], -log pi(a|s) times the target; the target is the advantage [B] (Williams 1992)."""
     if "log_probabilities" in outputs:
-        # ``TargetLearning.columns`` makes float32 of all actions
-        action = ops.cast(ops.reshape(action, (-1,)), "int32")
+        # ``TargetLearning.columns`` makes float32 of all actions; [B], or [B, K] for actions of K parts
+        action = ops.cast(ops.reshape(action, (-1, *outputs["log_probabilities"].shape[1:-1])), "int32")
     return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
 
 

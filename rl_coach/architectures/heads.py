@@ -68,6 +68,19 @@ class Head:
         hidden = layers.dense(features, self.HIDDEN_UNITS)
         return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
+    def _per_action(self, layers: Layers, x: Any, size: int) -> Any:
+        """Reshape [B, A * size] to [B, A, size]."""
+        return layers.ops.reshape(x, (-1, self.num_actions, size))
+
+    def _dueling(self, layers: Layers, features: Any, size: int) -> Any:
+        """[B, A, size], numbers of the state, plus the difference of each action from the mean over the actions (Wang
+        et al. 2016, equation 9). Both terms have ``HIDDEN_UNITS``.
+        """
+        value = layers.ops.reshape(self._hidden_and_output(layers, features, size), (-1, 1, size))
+        advantage = self._per_action(layers, self._hidden_and_output(layers, features, self.num_actions * size), size)
+        # without the mean, a number common to all actions could be in either of the two terms
+        return value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)
+
     def _in_bounds(self, layers: Layers, squashed: Any) -> Any:
         """Scale numbers from -1 to 1 to the bounds of the actions."""
         low, high = self.spaces.action.low, self.spaces.action.high
@@ -162,11 +175,8 @@ class CategoricalQHead(Head):
     def _logits(self, layers: Layers, features: Any) -> Any:
         """The logits [B, A, N] of the distribution."""
         bias = output_bias(self.parameters.output_bias_initializer)
-        return self._per_action(layers, layers.dense(features, self.num_actions * self.parameters.atoms, bias=bias))
-
-    def _per_action(self, layers: Layers, x: Any) -> Any:
-        """Reshape [B, A * N] to [B, A, N]."""
-        return layers.ops.reshape(x, (-1, self.num_actions, self.parameters.atoms))
+        atoms = self.parameters.atoms
+        return self._per_action(layers, layers.dense(features, self.num_actions * atoms, bias=bias), atoms)
 
 
 class RainbowQHead(CategoricalQHead):
@@ -175,10 +185,7 @@ class RainbowQHead(CategoricalQHead):
     """
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        atoms = self.parameters.atoms
-        value = layers.ops.reshape(self._hidden_and_output(layers, features, atoms), (-1, 1, atoms))
-        advantage = self._per_action(layers, self._hidden_and_output(layers, features, self.num_actions * atoms))
-        return value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)
+        return self._dueling(layers, features, self.parameters.atoms)
 
 
 class QuantileRegressionQHead(Head):
@@ -189,8 +196,7 @@ class QuantileRegressionQHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         atoms, bias = self.parameters.atoms, output_bias(self.parameters.output_bias_initializer)
-        quantiles = layers.dense(features, self.num_actions * atoms, bias=bias)
-        quantiles = layers.ops.reshape(quantiles, (-1, self.num_actions, atoms))
+        quantiles = self._per_action(layers, layers.dense(features, self.num_actions * atoms, bias=bias), atoms)
         return {"quantiles": quantiles, "q": layers.ops.mean(quantiles, axis=-1)}
 
 
@@ -331,9 +337,7 @@ class PolicyHead(Head):
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """The logits [B, A], or [B, K, M] for actions of K parts. Entries that are not a choice of a part have the
-        value ``MASKED_LOGIT``.
-        """
+        """The logits [B, A], or [B, K, M] for K parts: ``MASKED_LOGIT`` where a part has no such choice."""
         action = self.spaces.action
         if not isinstance(action, MultiDiscreteActionSpace):
             return layers.dense(features, self.num_actions)
@@ -562,10 +566,8 @@ class RegressionHead(Head):
 
 class MeasurementsPredictionHead(Head):
     """``measurements`` [B, A, offsets * M]: the predicted change of M measurements after each of several offsets in
-    time, for each action (Dosovitskiy & Koltun 2017, section 3).
-
-    The prediction is the mean over the actions plus the difference of each action from this mean. Both terms have 256
-    hidden units. In the last axis, the M measurements of one offset are next to each other.
+    time, for each action, with dueling layers (Dosovitskiy & Koltun 2017, section 3). In the last axis, the M
+    measurements of one offset are next to each other.
     """
 
     public = ("measurements",)
@@ -583,11 +585,7 @@ class MeasurementsPredictionHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         size = int(np.prod(self.spaces.state[self.MEASUREMENTS].shape)) * self.parameters.num_predicted_steps_ahead
-        expectation = layers.ops.reshape(self._hidden_and_output(layers, features, size), (-1, 1, size))
-        action = self._hidden_and_output(layers, features, self.num_actions * size)
-        action = layers.ops.reshape(action, (-1, self.num_actions, size))
-        # without the mean, a number common to all actions could be in either of the two terms
-        return {"measurements": expectation + action - layers.ops.mean(action, axis=1, keepdims=True)}
+        return {"measurements": self._dueling(layers, features, size)}
 
 
 _OWN_HEADS = (
@@ -602,7 +600,5 @@ HEADS: dict[str, type[Head]] = {
 
 
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
-    """Make the head with the name ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a subclass of
-    ``Head``.
-    """
+    """Make the head ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a class."""
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)

@@ -11,10 +11,7 @@ from rl_coach.utils import CoachError, choose_from
 
 
 class Initializer:
-    """Draws the initial values of a weight array. Keras calls the object with a shape.
-
-    :param rng: the source of the numbers
-    """
+    """Draws the initial values of a weight array with ``rng``. Keras calls the object with a shape."""
 
     def __init__(self, rng: np.random.Generator):
         self.rng = rng

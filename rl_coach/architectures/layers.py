@@ -15,7 +15,6 @@ from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, Constraint,
 from rl_coach.utils import CoachError, choose_from
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
-_EXTENT = whole(1) | list_of(whole(1))
 
 
 class Layer(Constrained):
@@ -29,9 +28,7 @@ class Layer(Constrained):
         raise NotImplementedError(f"{type(self).__name__} does not define applied")
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
-        """The number of multiply-adds for one row of ``width`` numbers (infinite if unknown), and the number of
-        outputs.
-        """
+        """The multiply-adds for a row of ``width`` numbers (infinite if unknown), and the number of outputs."""
         return 0.0, width
 
     def __eq__(self, other: object) -> bool:
@@ -63,7 +60,7 @@ class Conv2d(Layer):
     :param strides: step between two positions of the kernel, in pixels
     """
 
-    constraints = {"num_filters": whole(1), "kernel_size": _EXTENT, "strides": _EXTENT}
+    constraints = dict.fromkeys(("num_filters", "kernel_size", "strides"), whole(1))
 
     def __init__(self, num_filters: int, kernel_size: int, strides: int):
         self.num_filters = num_filters
@@ -142,10 +139,7 @@ class BatchnormActivationDropout(Layer):
 
 
 class UnitsLayer(Layer):
-    """A layer whose outputs are connected to all inputs.
-
-    :param units: the number of outputs
-    """
+    """A layer whose outputs are connected to all inputs. :param units: the number of outputs"""
 
     constraints = {"units": whole(1)}
 
@@ -409,10 +403,7 @@ class Layers:
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """Apply a layer of the framework itself, such as a Keras layer, to ``x``.
-
-        :raises CoachError: if ``layer`` is not a layer of this framework
-        """
+        """Apply a layer of the framework, such as a Keras layer. :raises CoachError: if ``layer`` is none"""
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "
             f"Flatten, BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"

@@ -78,11 +78,7 @@ class Packing:
         self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
-        """The packed vector, [size] float32.
-
-        :param columns: [N, ...] by name
-        :param scalars: [K, S]
-        :param count: number of the K updates to make"""
+        """The packed vector, [size] float32, of columns [N, ...], scalars [K, S] and the number of updates to make."""
         # a new vector in each call: JAX may still read the last one
         vector = np.empty(self.size, np.float32)
         rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
@@ -212,10 +208,7 @@ class LearningResult:
         return LearningResult(read, list(signal_names))
 
     def wait(self) -> _Numbers:
-        """Wait until the updates are made.
-
-        :raises TrainingError: if a loss is not finite
-        """
+        """Wait until the updates are made. :raises TrainingError: if a loss is not finite"""
         if self._numbers is None:
             self._numbers, failure = self.read()
             # explain refers to the whole batch, and signals keep results until the episode ends: free the batch now
@@ -231,9 +224,7 @@ class LearningResult:
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
-        """The norms of the gradients before clipping, [K] by network. A norm is 0 if the update left the network out
-        and did not compute the loss.
-        """
+        """The norms of the gradients before clipping, [K] by network; 0 where the loss was not computed."""
         return self.wait().gradient_norms
 
     @property
@@ -261,10 +252,7 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 
 
 def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-    """Split outputs [K, ...] after the scalars into errors [K, B] and values [K, n, ...].
-
-    :raises CoachError: if a value has neither B rows nor a fixed share of B
-    """
+    """Split outputs [K, ...] after the scalars into errors [K, B] and values [K, n, ...]."""
     shares = [Fraction(1), *(share for share, _ in names.values.values())]
     numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
     # fractions are exact, so a share that does not divide the batch is found
@@ -414,9 +402,7 @@ class Learner:
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
         """Compute the gradients of one batch. The weights do not change, but buffers do, because noise is drawn.
 
-        :param columns: [B, ...] by name, as for ``train``
-        :param scalars: the same as for ``train``
-        :param sequence_length: the same as for ``train``
+        :param columns: [B, ...] by name, as for ``train``, and so are ``scalars`` and ``sequence_length``
         :param stage: the number of the update's stage; the gradients of earlier stages must have been applied
         :return: the gradients of each network that learns, as one vector in the order of its weights; and the result of
             the update
@@ -442,9 +428,8 @@ class Learner:
     ) -> Callable[[], list[Any]]:  # fmt: skip
         """The call of a compiled step. The step is compiled if there is none for these settings and shapes.
 
-        :param compute: ``all_updates``, or ``gradients_of_call``, which does not change the weights
+        :param compute: ``all_updates`` or ``gradients_of_call``
         :param settings: the fields of ``UpdateLayout``, with a tuple of pairs for ``target_rates``
-        :param scalars: [K, S], the scalars of each update
         """
         # the trace depends on all these values: if one of them changes, another step is compiled
         key: tuple = (compute.__name__, settings, len(scalars), None if indices is None else indices.shape)
@@ -468,17 +453,13 @@ class Learner:
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         """Compile a step: a function of (packed vector, large columns, indices) that replaces the networks' variables
-        and returns the results.
-
-        :param compute: ``all_updates`` or ``gradients_of_call``. ``compute(layout, variables, vector, large, indices)``
-            returns the new variables and the results
+        and returns the results of ``compute``, which is ``all_updates`` or ``gradients_of_call``.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _compile")
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        """The gradient of each network's loss with respect to its own weights, and auxiliary values.
-
-        :param function: ``function(weights)`` returns the losses by network, and auxiliary values
+        """The gradient of each network's loss with respect to its own weights, and auxiliary values; ``function`` of
+        the weights returns the losses by network, and these values.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _gradients")
 
@@ -487,16 +468,12 @@ class Learner:
         return [self.ops.zeros_like(array) for array in weights]
 
     def _branch(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """The result of ``one()`` if the scalar ``condition`` is above 0, else of ``other()``. Only one of them is
-        computed.
-        """
+        """Compute ``one()`` if the scalar ``condition`` is above 0, else ``other()``, and return the result."""
         return self.ops.cond(condition > 0, one, other)
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
-        """Make ``count`` updates one after the other, at most ``num_updates``.
-
-        :param update: ``update(k, state)`` returns the new state and a vector of outputs
-        :return: the last state, and the outputs [num_updates, outputs]
+        """Make ``count`` updates one after the other: ``update(k, state)`` returns the new state and a vector of
+        outputs. Return the last state, and the outputs [num_updates, outputs].
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _loop")
 
@@ -635,9 +612,7 @@ class Learner:
     def _one_gradient(
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], Any]:
-        """Compute gradients. :return: the gradients and the new buffers by network, and the update's outputs [1,
-        outputs]
-        """
+        """The gradients and the new buffers by network, and the update's outputs [1, outputs]."""
         (stage,) = layout.stages
         found, buffers, told = self._differentiated(stage, state, self._batch(columns, scalar_row, layout), {})
         norms = {name: global_norm(self.ops, found[name]) for name in found}
@@ -666,9 +641,7 @@ class Learner:
     def _scalars(
         self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int, training_step: int | None
     ) -> np.ndarray:
-        """[K, S], the scalars of each update: for the optimizers, for the rule, and the masks ``learning`` and
-        ``moving``.
-        """
+        """[K, S], the scalars of each update: for the optimizers, for the rule, and the two masks."""
         # an optimizer counts only updates in which its network learns. In the other updates, the number is not
         # used, but it must be at least 1: Adam's bias corrections divide by 1 - beta^number
         counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
@@ -689,9 +662,7 @@ class Learner:
     def _one_update(
         self, layout: UpdateLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict, Any]:
-        """Make an update. :return: the new state, and losses, gradient norms, signals, errors and values in one
-        vector
-        """
+        """Make an update. Return the new state, and the outputs in one vector; see ``_outputs``."""
         ops = self.ops
         optimizer_scalars = {
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
@@ -721,9 +692,7 @@ class Learner:
     def _moved(
         self, move: Move, stage: Stage, state: dict, gradients: dict[str, list], buffers: dict, batch: LearningBatch
     ) -> tuple[dict, dict[str, Any], dict[str, Any]]:
-        """Change a network's weights with ``move`` instead of the optimizer.
-
-        :return: the new state, the gradient norm of the network, and the signals of ``move``"""
+        """Make a ``move`` instead of an optimizer step. Return the new state, the gradient norm and the signals."""
         (name,) = stage.networks
         weights = {other: groups["weights"] for other, groups in state.items()}
 
@@ -742,14 +711,12 @@ class Learner:
     def _differentiated(
         self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, list], Update]:
-        """Compute the gradients of a stage.
+        """The gradients of a stage and the new buffers by network, and the results of the stage's rule.
 
         If an update leaves out all networks in ``learning`` that belong to the stage, their gradients are not computed.
         If it leaves out only some of them, all gradients are computed.
 
-        :param learning: a scalar for each network that can be left out, above 0 if the network learns. Networks that
-            are missing always learn
-        :return: the gradients and the new buffers by network, and the results of the stage's rule
+        :param learning: a scalar above 0 if a network learns, for each network that can be left out
         """
         weights = {name: state[name]["weights"] for name in self.networks}
 

@@ -53,9 +53,7 @@ class LoopOfSeeds:
         return self._ask("agree", steps, place)
 
     def begin(self, seed: int) -> Any:
-        """Begin with an empty memory and an episode in each copy of the environment. :return: a placeholder for the
-        carry (the state of the loop)
-        """
+        """Begin with an empty memory, and an episode in each copy. Return a placeholder for the carry."""
         self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY
 
@@ -65,10 +63,7 @@ class LoopOfSeeds:
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for the planned steps and updates. The other process starts when all seeds have asked.
-
-        :return: the carry, and an object for ``read``
-        """
+        """Ask for the planned steps and updates, which start when all seeds have asked; see ``JaxCompiledLoop``."""
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
@@ -96,17 +91,12 @@ class LoopOfSeeds:
         return self._ask("leaves")
 
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
-        """Replace the arrays of the carry.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace the arrays of the carry. :raises ValueError: if their number or a shape does not fit"""
         self._ask("set_leaves", leaves)
         return carry
 
     def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
-        """The variables of all networks; None if no variable has changed since the last exchange with the other
-        process.
-        """
+        """The variables of all networks; None if none has changed since the last exchange."""
         versions = {name: network.version for name, network in self._networks.items()}
         if versions == self._versions:
             return None

@@ -84,10 +84,7 @@ class NetworkFunction:
         raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
     def in_parts(self, weights: Sequence) -> NetworkParts:
-        """The parts of the network for given weights.
-
-        :raises CoachError: if the network cannot be called in parts
-        """
+        """The parts of the network for given weights. :raises CoachError: if it cannot be called in parts"""
         raise CoachError(f"network '{self.name}' cannot be called in parts")
 
     def initial_weights(self) -> list[np.ndarray]:

@@ -49,9 +49,7 @@ class NetworkInput:
         return cls(tuple(int(n) for n in space.shape), _kind(space))
 
     def normalized(self, ops: Any, x: Any, embedder: InputEmbedderParameters) -> Any:
-        """Rescale ``x``: apply the embedder's divisor, offset and limits. :param ops: the framework's array
-        operations
-        """
+        """Apply the embedder's divisor, offset and limits to ``x``."""
         if embedder.input_rescaling.get(self.kind, 1.0) != 1.0:
             x = x / embedder.input_rescaling[self.kind]
         if embedder.input_offset.get(self.kind, 0.0) != 0.0:
@@ -59,10 +57,7 @@ class NetworkInput:
         return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
 
     def layers(self, embedder: InputEmbedderParameters) -> list:
-        """The layers that an embedder applies to this input.
-
-        :raises CoachError: if the embedder's scheme does not exist for this kind of input
-        """
+        """The layers for this input. :raises CoachError: if the embedder's scheme does not exist for its kind"""
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
             raise CoachError(
@@ -108,10 +103,11 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         inputs = {name: NetworkInput.named(name, spaces, network) for name in there}
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
+        described = ", ".join(_described(name, inputs[name], own[name], pattern) for name in there)
         logger.warning(
             "network '%s' embeds %s, but the environment has no such observation: each observation of the "
             "environment gets an embedder: %s",
-            network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
+            network, ", ".join(map(repr, absent)), described,
         )  # fmt: skip
 
 
@@ -131,10 +127,6 @@ def _described(
         return f"'{name}' ({given.kind})"
     height, width = given.shape[:2]
     return f"'{name}' ({given.kind} of {height} x {width}, which is small: scheme Shallow)"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:

@@ -60,9 +60,7 @@ class StateLayout:
             self._places[name] = places
 
     def pack(self, ops: Any, groups: Groups) -> list:
-        """Make the variables' values: the shared vector, then the large arrays. :param ops: ``numpy`` or
-        ``keras.ops``
-        """
+        """Make the variables' values: the shared vector, then the large arrays. ``ops`` may be NumPy."""
         # the empty array is for networks without small arrays: concatenate does not accept an empty list
         small: list[Any] = [np.zeros(0, np.float32)]
         large: list[Any] = []
@@ -163,10 +161,7 @@ class NetworkState:
         raise NotImplementedError(f"{type(self).__name__} does not define arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
-        """Replace the values of one group.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace a group's arrays. :raises ValueError: if their number or a shape does not fit"""
         # wait first, because an update in progress would overwrite the new values
         self.finish()
         forms = self._forms[group]
@@ -180,9 +175,7 @@ class NetworkState:
         self.kept = None
 
     def update_target(self, rate: float) -> None:
-        """Update the target network: target = rate * online + (1 - rate) * target. A rate of 1 copies the online
-        weights.
-        """
+        """Move the target by ``rate`` * (online - target). A rate of 1 copies the online weights."""
         raise NotImplementedError(f"{type(self).__name__} does not define update_target")
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
@@ -255,9 +248,7 @@ class CompiledNetworkState(NetworkState):
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
-        """Record that updates are in progress. :param check: waits for them, and raises if they failed; called before
-        values are read
-        """
+        """Record updates in progress. :param check: waits for them before values are read, and may raise"""
         self._pending = check
         self.version += 1
 

@@ -42,11 +42,8 @@ def with_weights(
 
 
 def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Change a graph so that it expects some weights in transposed form. These are the weights that the graph uses only
-    transposed.
-
-    Without this change, the graph transposes these weights at each prediction. For DQN's Nature network, transposing
-    takes as much time as all convolutions.
+    """Change a graph so that it expects weights in transposed form, if it uses them only transposed. Without this, the
+    graph transposes them at each prediction: for DQN's Nature network, this takes as long as all convolutions.
 
     :param model: the ``ModelProto``; its nodes and inputs are changed
     :param weights: the names of the inputs that may be transposed
@@ -104,9 +101,7 @@ def broadcast_shape(shapes: Sequence[tuple]) -> tuple:
 
 
 def _names_read(node: Any) -> Iterator[str]:
-    """The names that a node reads. This includes names read by graphs within the node, for example the body of a
-    loop.
-    """
+    """The names that a node reads, also in graphs within the node such as the body of a loop."""
     yield from node.input
     for attribute in node.attribute:
         for inner in [attribute.g, *attribute.graphs]:

@@ -80,16 +80,16 @@ def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: n
     """[B] float32, log pi(a|s) of the policy that acted. This is ``log_probability`` for NumPy arrays.
 
     :param policy: probabilities [B, A], or [B, K, M] of K parts; or mean and standard deviation [B, D] of a Gaussian
-    :param mask: [B, A], True for allowed actions; None if all actions are allowed
+    :param mask: in the shape of the probabilities, True for allowed actions, see ``allows``; None if all are allowed
     """
     if len(policy) == 1:
-        probabilities = policy[0]
+        # the probability of a random action from the heatup may round to 0, and so may those of all allowed actions
+        probabilities, smallest = policy[0], np.finfo(np.float32).tiny
         if mask is not None:
-            probabilities = probabilities * mask
+            probabilities = np.maximum(probabilities, smallest) * allows(np, mask)
             probabilities = probabilities / probabilities.sum(axis=-1, keepdims=True)
         chosen = np.take_along_axis(probabilities, actions[..., None].astype(np.int64), axis=-1)[..., 0]
-        # the probability of a random action from the heatup may round to 0
-        logarithms = np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
+        logarithms = np.log(np.maximum(chosen, smallest)).astype(np.float32)
         return logarithms if logarithms.ndim == 1 else logarithms.sum(axis=1)
     mean, deviation = policy
     return _standardised_log_probability(np, (actions - mean) / deviation, np.log(deviation)).astype(np.float32)

@@ -61,15 +61,10 @@ class Middleware(RetiredBase):
 
 
 class _RetiredModules(importlib.abc.MetaPathFinder):
-    """An import finder that raises an error for the removed modules of a package. It comes after all other finders.
-
-    :param package: the full name of the package
-    :param base: the base class of the removed classes in these modules
-    """
+    """An import finder that raises an error for the removed modules of a package. It comes after all other finders."""
 
     def __init__(self, package: str, base: type[RetiredBase]):
-        self._package = package
-        self._base = base
+        self._package, self._base = package, base
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         if fullname.rpartition(".")[0] == self._package:

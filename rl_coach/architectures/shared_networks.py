@@ -19,7 +19,7 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult, Masks
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_each_variable
+from rl_coach.architectures.update import TrainingStep, clip, clips_each_variable, with_unit_columns
 
 GROUPS = ("weights", "slots", "buffers")
 _STRETCH = 32_768  # numbers
@@ -99,9 +99,8 @@ class SharedBlock:
             for group in GROUPS
         }
         self._shapes |= {(name, "summed"): self._shapes[name, "weights"] for name in networks}
-        self._first_update = SharedFile.num_counts(num_workers) * _COUNT
-        self._first_contributor = self._first_update + len(self.names) * _COUNT
-        self._first_array = self._first_contributor + len(self.names) * _COUNT
+        self._first_count = SharedFile.num_counts(num_workers) * _COUNT
+        self._first_array = self._first_count + 2 * len(self.names) * _COUNT
 
     @property
     def num_bytes(self) -> int:
@@ -109,17 +108,12 @@ class SharedBlock:
         floats = sum(math.prod(shape) for shapes in self._shapes.values() for shape in shapes)
         return self._first_array + floats * _NUMBER
 
-    def updates(self, memory: Any) -> dict[str, np.ndarray]:
-        """A view [1] for each network: the number of updates."""
-        return self._counts(memory, self._first_update)
-
-    def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """A view [1] for each network: the number of workers with gradients in the sum for the next joint update."""
-        return self._counts(memory, self._first_contributor)
-
-    def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:
-        counts = np.frombuffer(memory, np.int64, len(self.names), start)
-        return dict(zip(self.names, np.split(counts, len(self.names))))
+    def counts(self, memory: Any) -> list[dict[str, np.ndarray]]:
+        """Two dicts with a view [1] for each network: the number of updates, and the number of workers with gradients
+        in the sum for the next joint update.
+        """
+        counts = np.frombuffer(memory, np.int64, 2 * len(self.names), self._first_count).reshape(2, -1, 1)
+        return [dict(zip(self.names, views)) for views in counts]
 
     def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
         """A view of all numbers of each network and group, as one vector."""
@@ -153,11 +147,9 @@ class SharedNetworks:
         self._locked = file.locked
         self._split = block.split
         self._vectors = block.vectors(file.memory)
-        self._updates = block.updates(file.memory)
-        self._contributors = block.contributors(file.memory)
-        self._parameters = step.parameters
-        # Coach's optimizer, because the shared arrays are NumPy arrays
-        self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
+        self._updates, self._contributors = block.counts(file.memory)
+        self._functions, self._parameters = step.networks, step.parameters
+        self._optimizers = step.optimizers
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
         self._own_slots = {
             name: np.zeros_like(self._vectors[name, "slots"])
@@ -259,7 +251,8 @@ class SharedNetworks:
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:
         """Make an optimizer step, one stretch of the vectors after the other: intermediate results of a stretch stay in
-        the processor's cache. The result is the same, because the optimizer treats each number separately.
+        the processor's cache. The result is the same, because the optimizer treats each number separately. Only norms
+        of columns need whole arrays.
         """
         optimizer, scalars = self._optimizers[name], self._optimizer_scalars(name)
         weights, slots = self._vector(name, "weights"), self._vector(name, "slots")
@@ -272,6 +265,10 @@ class SharedNetworks:
             weights[part] = changed
             for slot, (value,) in zip(slots, changed_slots):
                 slot[part] = value
+        if self._functions[name].unit_columns:
+            arrays = self._split(name, "weights", weights)
+            for array, value in zip(arrays, with_unit_columns(np, self._functions[name], arrays)):
+                np.copyto(array, value)
 
     def _vector(self, name: str, group: str) -> np.ndarray:
         has_own = group == "slots" and name in self._own_slots
@@ -346,15 +343,9 @@ def _rows(columns: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndar
     return chosen
 
 
-def _is_float(array: np.ndarray) -> bool:
-    return array.dtype == np.float32
-
-
 def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
-    """The float arrays, which workers share. The others are states of random generators, which each worker has for
-    itself.
-    """
-    return [array for array in arrays if _is_float(array)]
+    """The float arrays, which workers share. The others are each worker's own states of random generators."""
+    return [array for array in arrays if array.dtype == np.float32]
 
 
 def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Arrays:
@@ -362,4 +353,4 @@ def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Array
     if len(floats) == network.num_arrays(group):
         return floats
     found = iter(floats)
-    return [next(found) if _is_float(array) else array for array in network.arrays(group)]
+    return [next(found) if array.dtype == np.float32 else array for array in network.arrays(group)]

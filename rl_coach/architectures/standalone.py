@@ -90,10 +90,7 @@ class BuiltNetwork:
         return [np.array(array) for array in self.state.arrays("weights")]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Replace the weights.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace the weights. :raises ValueError: if the number of arrays or a shape does not fit"""
         self.state.set_arrays("weights", [np.asarray(array, np.float32) for array in weights])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import Any, Sequence
 
@@ -13,7 +12,7 @@ from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_state import NetworkState
 from rl_coach.architectures.padding import padded
-from rl_coach.architectures.update import Optimizer, TrainingStep
+from rl_coach.architectures.update import Optimizer, TrainingStep, with_unit_columns
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.utils import CoachError
 
@@ -46,14 +45,7 @@ class TargetLearning:
     def train(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, scaler: float = 1.0
     ) -> Fitted:
-        """Make an update.
-
-        :param inputs: observations [B, ...] by name; for a policy head i, ``output_<i>_0`` has the actions
-        :param targets: an array for each head: [B, A] for Q, [B] for V, advantages [B] for a policy
-        :param importance_weights: [B], the weight of each row in the loss; None for ones
-        :param scaler: divisor of the gradients
-        :return: the loss, a list of the heads' losses, the norm of the gradients before clipping, and an empty list
-        """
+        """Make an update; see ``NetworkWrapper.train_and_sync_networks``. :param scaler: divisor of the gradients"""
         columns = self.columns(inputs, targets, importance_weights)
         if scaler == 1.0:
             return self._read(self.teacher.train(padded(columns)))
@@ -66,11 +58,7 @@ class TargetLearning:
     def accumulate(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
     ) -> Fitted:
-        """Add a batch to the next update, which ``apply`` makes.
-
-        :param replaces: True to discard the earlier batches
-        :return: the same as for ``train``, for this batch only
-        """
+        """Add a batch to the next update; ``replaces`` discards the earlier ones. Return the same as ``train``."""
         columns = self.columns(inputs, targets, importance_weights)
         self.accumulated = [columns] if replaces else [*self.accumulated, columns]
         return self._examine(columns)
@@ -103,7 +91,7 @@ class TargetLearning:
         scaled = [np.asarray(gradient, np.float32) / np.float32(scaler) for gradient in gradients]
         by_kind = [slots[i * size : (i + 1) * size] for i in range(self._optimizer.num_slots)]
         weights, by_kind = self._optimizer(np, weights, scaled, by_kind, self._optimizer.scalars(state.updates + 1))
-        state.set_arrays("weights", weights)
+        state.set_arrays("weights", with_unit_columns(np, state.function, weights))
         state.set_arrays("slots", [array for kind in by_kind for array in kind])
         state.updates += 1
 
@@ -121,10 +109,12 @@ class TargetLearning:
         return columns
 
     def _examine(self, columns: Columns) -> Fitted:
-        updates = self._state.updates
-        result = self._read(self._examiner.train(padded(columns)))
-        self._state.updates = updates  # the weights have not changed
-        return result
+        """Compute the losses and the norm of the gradients. The network does not change."""
+        buffers = [np.array(buffer) for buffer in self._state.arrays("buffers")]
+        _, result = self.teacher.gradients(padded(columns))
+        # only the update itself may move running statistics and draw noise
+        self._state.set_arrays("buffers", buffers)
+        return self._read(result)
 
     def _read(self, result: LearningResult) -> Fitted:
         losses = [float(loss[0]) for loss in result.signals.values()]
@@ -133,17 +123,6 @@ class TargetLearning:
     @functools.cached_property
     def teacher(self) -> Learner:
         """The learner that trains the network towards the heads' targets."""
-        return self._learner(self._parameters)
-
-    @functools.cached_property
-    def _examiner(self) -> Learner:
-        """A learner that computes losses and gradients, but does not change the network."""
-        parameters = copy.copy(self._parameters)
-        # SGD has no slots, and a learning rate of 0 changes no weight
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
-        return self._learner(parameters)
-
-    def _learner(self, parameters: NetworkParameters) -> Learner:
-        rule = head_loss_rule(self._name, parameters)
-        step = TrainingStep({self._name: self._state.function}, {self._name: parameters}, rule)
+        rule = head_loss_rule(self._name, self._parameters)
+        step = TrainingStep({self._name: self._state.function}, {self._name: self._parameters}, rule)
         return self._framework.make_learner(step, {self._name: self._state}, (self._name,))

@@ -105,9 +105,7 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
 
 
 def _through(layers: list, width: int) -> tuple[float, int]:
-    """The largest number of multiply-adds of one layer for one row, and the size of the last layer's output.
-
-    :param width: the size of the input"""
+    """The largest number of multiply-adds of one layer for a row of ``width`` numbers, and the size of the output."""
     largest = 0.0
     for layer in layers:
         if isinstance(layer, Layer):  # the size of a framework's own layers is not known
@@ -117,9 +115,6 @@ def _through(layers: list, width: int) -> tuple[float, int]:
 
 
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
-    """The number of threads to use for one prediction of a network.
-
-    :param num_parameters: number of trained parameters of the network
-    """
+    """The number of threads for one prediction of a network with so many trained parameters."""
     is_heavy = has_convolutions or num_parameters > HEAVY_NETWORK
     return min(ACTING_THREADS, os.cpu_count() or 1) if is_heavy else 1

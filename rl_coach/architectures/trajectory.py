@@ -101,10 +101,7 @@ class TokenEmbedderParameters(InputEmbedderParameters):
 
 
 class TimeEmbedderParameters(TokenEmbedderParameters):
-    """Settings of the embedder of time steps.
-
-    :param max_timestep: number of different vectors
-    """
+    """Settings of the embedder of time steps. :param max_timestep: number of different vectors"""
 
     constraints = {"max_timestep": whole(1)}
 

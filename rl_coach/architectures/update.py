@@ -89,9 +89,11 @@ class NetworkView:
         :param states: [B, ...] by name. They may include the recurrent state before each sequence, in the first row of
             the sequence
         """
+        return self.unroll(states, self._before_sequences(states), training)[0]
+
+    def _before_sequences(self, states: dict[str, Any]) -> dict[str, Any]:
         first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
-        recurrent = {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
-        return self.unroll(states, recurrent, training)[0]
+        return {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
 
     @property
     def recurrent_names(self) -> list[str]:
@@ -127,8 +129,8 @@ class NetworkView:
         return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
-        """The outputs of the target network. No gradient reaches the target network."""
-        return self.unroll_target(states, {})[0]
+        """The outputs of the target network, for states as in ``online``. No gradient reaches the target network."""
+        return self.unroll_target(states, self._before_sequences(states))[0]
 
     def unroll_target(
         self, states: dict[str, Any], recurrent: dict[str, Any]
@@ -452,6 +454,14 @@ def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
     return limit / ops.maximum(norm, limit)
 
 
+def with_unit_columns(ops: Any, network: NetworkFunction, weights: list) -> list:
+    """A network's weights, after the columns of norm 1 (see ``Layers.unit_dense``) are divided by their norms."""
+    return [
+        w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in network.unit_columns else w
+        for index, w in enumerate(weights)
+    ]
+
+
 class TrainingStep:
     """The parts of an update of an agent's networks, as pure functions of the networks' state.
 
@@ -469,16 +479,13 @@ class TrainingStep:
         self.networks = networks
         self.parameters = parameters
         self.stages = stages_of(rule, networks)
-        self.optimizers = {name: Optimizer(p) for name, p in parameters.items()}
+        # in the order of the networks, because the scalars of an update have this order
+        self.optimizers = {name: Optimizer(parameters[name]) for name in networks}
 
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """Call a rule. Return the loss of each network with L2 regularisation, the rule's ``Update``, and the new
-        buffers.
-
-        :param rule: the rule of a stage
-        """
+        """Call a stage's rule. Return the losses with L2 regularisation, its ``Update`` and the new buffers."""
         views = self.views(ops, weights, state, batch.sequence_length)
         update = rule(ops, views, batch)
         losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}
@@ -491,10 +498,12 @@ class TrainingStep:
 
         :param weights: the weights of each network; they may differ from the weights in ``state``
         """
-        return {
-            name: NetworkView(ops, function, weights[name], own["buffers"], _target_of(own), sequence_length)
-            for (name, function), own in zip(self.networks.items(), (state[name] for name in self.networks))
-        }
+        views = {}
+        for name, function in self.networks.items():
+            own = state[name]
+            target = (own["target_weights"], own["target_buffers"]) if "target_weights" in own else None
+            views[name] = NetworkView(ops, function, weights[name], own["buffers"], target, sequence_length)
+        return views
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]
@@ -513,29 +522,14 @@ class TrainingStep:
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
-            new_state[name]["weights"] = self._with_unit_columns(ops, name, weights)
+            new_state[name]["weights"] = with_unit_columns(ops, self.networks[name], weights)
             if optimizer.num_slots:
                 new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
 
-    def _with_unit_columns(self, ops: Any, name: str, weights: list) -> list:
-        """The weights of a network, after the columns of norm 1 (see ``Layers.unit_dense``) are divided by their
-        norms.
-        """
-        unit = self.networks[name].unit_columns
-        if not unit:
-            return weights
-        return [
-            w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in unit else w
-            for index, w in enumerate(weights)
-        ]
-
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
-        """Restore the exact old values of networks that an update leaves out. Only random generators keep their new
-        state.
-
-        :param old: the state before a stage; ``new`` is the state after the stage
-        :param learning: a scalar for each network, above 0 if it learns
+        """Restore the exact old values, from before a stage, of networks that an update leaves out. Only random
+        generators keep their new state. :param learning: a scalar for each network, above 0 if it learns
         """
         kept = dict(new)
         for name, learns in learning.items():
@@ -598,7 +592,3 @@ class TrainingStep:
             return 0.0
         is_decayed = self.networks[name].is_decayed
         return scale * 0.5 * sum(sum_of_squares(ops, w) for w, decayed in zip(weights, is_decayed) if decayed)
-
-
-def _target_of(state: dict[str, list]) -> tuple[list, list] | None:
-    return (state["target_weights"], state["target_buffers"]) if "target_weights" in state else None

@@ -38,9 +38,8 @@ _DAMAGE = (*DAMAGE, _Refused, pickle.UnpicklingError, EOFError, MemoryError, Ass
 class _Named:
     """A harmless replacement for a function or a class that a pickle names.
 
-    :param call: a function that checks the pickle's arguments and returns a value; None if the pickle may not call the
-        name
-    :param makes: the class that replaces a named class of Coach; None if the pickle may not make such objects
+    :param call: checks the pickle's arguments and returns a value; None if the pickle may not call the name
+    :param makes: the class of the objects that the pickle may make; None if it may make none
     """
 
     def __init__(self, name: str, call: Callable[..., Any] | None = None, makes: type | None = None):
@@ -267,10 +266,7 @@ def _cut_into_episodes(transitions: list[Transition]) -> list[list[Transition]]:
 
 
 def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
-    """Read the items of the list in a file. The items are ``_PickledObject``s with arrays and numbers.
-
-    :raises CoachError: if the file cannot be read, or contains anything else
-    """
+    """Read the items of the list in a file: ``_PickledObject``s with arrays and numbers."""
     try:
         # Read from bytes in memory, so that a wrong length in a damaged pickle returns only the bytes that exist.
         content = _Reader(io.BytesIO(read_bytes(file_path))).load()

@@ -42,10 +42,8 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
 
 
 def moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None, name: str) -> np.ndarray:
-    """Copy rows of an array to other rows. All rows are read before the first is written.
-
-    :param capacity: the capacity of a new array for the rows; None to use the same array
-    :return: the array with the rows
+    """Copy rows of an array to other rows, after all have been read. Return the array: a new one with the given
+    capacity, or the same one if the capacity is None.
     """
     kept = values[sources]
     if capacity is not None:
@@ -121,18 +119,18 @@ class ArrayColumn:
             return
         array = as_numeric_array(value)
         if array is None or array.shape != self.shape:
-            self._refuse_or_become_objects(value if array is None else f"shape {array.shape}")
+            if not self.may_vary:
+                found = value if array is None else f"shape {array.shape}"
+                raise CoachError(
+                    f"the memory's '{self.name}' holds values of shape {self.shape}, but this value is {found}"
+                )
+            self.become_objects()
             self._put_unusual(row, value)
             return
         self._widen_for(array.dtype)
         self.values[row] = array
         if not isinstance(value, (np.ndarray, list, tuple)):
             self._scalar_types.add(type(value))
-
-    def _refuse_or_become_objects(self, what: Any) -> None:
-        if not self.may_vary:
-            raise CoachError(f"the memory's '{self.name}' holds values of shape {self.shape}, but this value is {what}")
-        self.become_objects()
 
     def become_objects(self) -> None:
         """Turn the column into a column of objects."""
@@ -141,10 +139,7 @@ class ArrayColumn:
         self._set_values(objects)
 
     def check(self, values: Any) -> None:
-        """Check that values [B, ...] fit the column.
-
-        :raises CoachError: if the values have another shape, or the dtype cannot represent them
-        """
+        """Check values [B, ...]. :raises CoachError: if they have another shape, or do not fit the dtype"""
         if self.may_vary or self.dtype.kind == "O":
             return
         array = as_numeric_array(values)
@@ -198,8 +193,7 @@ class ArrayColumn:
 def plain_column(values: np.ndarray, name: str) -> Any:
     """Convert the values of a column to plain data: numbers stay an array, objects become a list.
 
-    :param name: the name of the column, for the message
-    :raises CoachError: if an object cannot be saved
+    :raises CoachError: if an object cannot be saved; the message contains ``name``
     """
     if values.dtype != object:
         return values
@@ -262,9 +256,7 @@ class FrameStacks:
         return FrameStacks(self.frames, self.indices[rows], self.axis)
 
     def observations(self, frames: list[np.ndarray]) -> list[Any]:
-        """The B observations as a list of objects that refer to arrays in ``frames``. :param frames: ``self.frames`` as
-        a list
-        """
+        """The B observations as objects that refer to the arrays in ``frames``, a list of ``self.frames``."""
         if self.axis is None:
             return [frames[index] for index in self.indices[:, 0]]
         return [_Stack([frames[index] for index in row], self.axis) for row in self.indices]
@@ -279,9 +271,7 @@ class FrameStacks:
 
 
 class RowOwner(Protocol):
-    """The store that owns a ring of frames. The ring needs the number of its transitions, and a method that removes the
-    oldest.
-    """
+    """The part of a ``TransitionStore`` that a ring of frames uses."""
 
     first_serial: int
     length: int
@@ -492,9 +482,7 @@ class FrameObservations:
         self.indices[row] = [number % size for number in numbers]
 
     def _stack_frames(self, stack: Any, serial: int) -> list[int]:
-        """Store the frames of a stack. Return their numbers, counted from the first frame that the ring has ever
-        stored.
-        """
+        """Store the frames of a stack. Return their numbers, counted from the first frame of all."""
         history, store = getattr(stack, "history", None), self._frame
         if history is None:
             history, store = np.moveaxis(np.asarray(stack), self.axis or 0, 0), self._add
@@ -551,9 +539,7 @@ class FrameObservations:
         return self.next_frame - 1
 
     def _free_slots(self, count: int) -> np.ndarray:
-        """Free the next ``count`` slots of the ring, and return them. For this, the ring grows, or transitions that use
-        the slots are removed.
-        """
+        """Free the next ``count`` slots: the ring grows, or transitions that use the slots are removed."""
         if self.owner.grows and self._are_used(count):
             self._resize_ring(max(2 * self.size, self.size + 2 * count))
         while self.owner.length and self._are_used(count):
@@ -602,9 +588,7 @@ class FrameObservations:
             self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
-        """Check observations. :raises CoachError: if ``FrameStacks`` or an array of observations does not fit the
-        column
-        """
+        """Check ``FrameStacks`` or an array. :raises CoachError: if they do not fit the column"""
         if not isinstance(values, FrameStacks):
             self._split(np.asarray(values))
             return
@@ -725,9 +709,7 @@ class FrameObservations:
         self._mark_users(targets, serials)
 
     def intern_frames(self, observation: Any) -> None:
-        """Find the frames of an observation among the newest frames of the ring, by content, so that they are not
-        stored again.
-        """
+        """Find an observation's frames among the newest frames by content, so that they are not stored again."""
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
@@ -751,9 +733,7 @@ class FrameObservations:
         self._known.clear()
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return rows as plain data: the frames from the oldest used frame on, and the positions of each row's frames
-        in them.
-        """
+        """Return rows as plain data: the frames from the oldest used one on, and their positions in each row."""
         newest = self.next_frame - 1
         # 64 bits, because the numbers of frames exceed 32 bits in a long run.
         serials = newest - (newest - self.indices[rows].astype(np.int64)) % self.size
@@ -785,10 +765,9 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
     elif hasattr(example, "history") and not _is_plain_stack(example):
         # A user's stack may compute more than a stack from its frames, so the frames alone could not replace it.
         example = np.asarray(example)
-    is_stack = hasattr(example, "history")
-    array = None if is_stack else as_numeric_array(example)
-    if is_stack:
+    if hasattr(example, "history"):
         return FrameObservations(name, capacity, example, owner)
+    array = as_numeric_array(example)
     if array is None or array.nbytes < LARGE_OBSERVATION:
         return VectorObservations(name, capacity, example)
     if OneHotObservations.fit(array):

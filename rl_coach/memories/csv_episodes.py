@@ -88,11 +88,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
 
 
 class _Layout:
-    """The columns of a CSV file by their meaning: states, next states and actions.
-
-    :raises CoachError: if a column is missing or occurs twice, or a column with an unknown name seems to mark the ends
-        of episodes
-    """
+    """The columns of a CSV file by their meaning: states, next states and actions."""
 
     def __init__(self, header: list[str], path: str):
         if len(header) == 1 and (separator := re.search(r"[;\t|]", header[0])):
@@ -168,12 +164,7 @@ def _features(header: Sequence[str], prefix: str) -> dict[str, list[str]]:
 
 
 class _Table:
-    """The cells of a CSV file.
-
-    :raises CoachError: if the file cannot be read, has another encoding, or its rows have different lengths
-
-    :ivar lines: the line number of each row, for messages
-    """
+    """The cells of a CSV file. :ivar lines: the line number of each row, for messages"""
 
     def __init__(self, path: str):
         self.path = path
@@ -213,10 +204,7 @@ class _Table:
         return CoachError(f"'{self.path}', line {self.lines[row]}, column '{name}': {why}")
 
     def numbers(self, name: str) -> np.ndarray:
-        """The numbers of a column, [N] float64.
-
-        :raises CoachError: if a cell is not a finite number
-        """
+        """The numbers of a column, [N] float64. :raises CoachError: if a cell is not a finite number"""
         cells = self.cells(name)
         try:
             column = np.asarray(cells, dtype=np.float64)
@@ -229,10 +217,7 @@ class _Table:
         return column
 
     def names(self, name: str) -> list[str]:
-        """The cells of a column, as texts.
-
-        :raises CoachError: if a cell is empty, or the text of a missing value
-        """
+        """The cells of a column. :raises CoachError: if a cell is empty, or the text of a missing value"""
         cells = self.cells(name)
         if (row := next((row for row, cell in enumerate(cells) if cell.strip().lower() in _MISSING), None)) is not None:
             raise self.refuse(row, name, f"{cells[row]!r} is not the name of an episode")
@@ -293,9 +278,7 @@ def _is_raw(table: _Table) -> bool:
 
 
 def _by_episode(table: _Table) -> tuple[np.ndarray, np.ndarray]:
-    """Sort rows by episode. Return the indices of the rows in this order, and the number of rows of each episode.
-    Episodes are in the order of their first rows.
-    """
+    """The indices of the rows, sorted by episode (in order of their first rows), and each episode's rows."""
     names, numbers = table.names("episode_id"), dict[str, int]()
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
     newest = np.maximum.accumulate(episode)
@@ -314,11 +297,7 @@ def _by_episode(table: _Table) -> tuple[np.ndarray, np.ndarray]:
 class _Ends:
     """Finds the ends of the episodes in a file. All arrays except ``lengths`` are [N], sorted by episode.
 
-    :param order: [N], the indices of the rows, sorted by episode
-    :param rows_of: [E], the number of rows of each episode
     :param is_episodic: True if the rows with one ``episode_id`` form a whole episode
-    :raises CoachError: if rows of an episode follow its end, or its rows are not in order
-
     :ivar is_step: True for rows that are transitions
     :ivar has_no_next: True for transitions without a known next state
     :ivar is_last: True for the last transition of an episode

@@ -56,11 +56,8 @@ def read(place: str | os.PathLike) -> DataSet:
 
 
 def _checked(data_set: DataSet, place: str) -> DataSet:
-    """Check that all columns consist of numbers that are finite in float32, and return the data set. (An agent checks
-    the values against its spaces when it loads the data set.)
-
-    :param place: the name of the data set, for the message
-    :raises CoachError: if a column has other values. The message contains the number of the first wrong step
+    """Return the data set, if all columns consist of numbers that are finite in float32. (An agent checks the values
+    against its spaces when it loads the data set.)
     """
     columns = data_set.columns
     named = {**{f"state '{name}'": column for name, column in columns.state_columns.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from enum import Enum
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -203,9 +203,7 @@ class Memory:
         raise NotImplementedError(f"{type(self).__name__} does not sample")
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
-        """Set the priorities of sampled transitions from their errors [B]. :param indices: ``info('idx')`` [B] of the
-        batch
-        """
+        """Set the priorities of sampled transitions from their errors [B]; ``indices`` is ``info('idx')`` [B]."""
         raise CoachError(f"{type(self).__name__} has no priorities: use PrioritizedExperienceReplay")
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
@@ -256,7 +254,7 @@ class Memory:
         """
         if self._own_transitions is not None:
             return self._own_transitions
-        return self._store.batch_at(np.arange(self._store.length))
+        return self.transitions_at(np.arange(self.num_transitions()))
 
     @transitions.setter
     def transitions(self, value: Any) -> None:
@@ -275,18 +273,22 @@ class Memory:
         return self._store.batch_at(positions)
 
     def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
-        """The observation ``name`` in the next states of some transitions, [N, ...].
-
-        :param positions: [N], the positions of the transitions; 0 is the oldest"""
+        """The observation ``name`` [N, ...] in the next states of the transitions at positions [N]."""
         if self._own_transitions is not None:
             return self.transitions_at(positions).next_state_columns[name]
         return self._store.observations[name].take(self._store.rows(positions))[1]
 
     def num_training_transitions(self) -> int:
-        """The number of transitions for training. Usually all; fewer if the memory reserves the newest for
-        evaluation.
-        """
+        """The number of transitions for training: all, or fewer if the newest are for evaluation."""
         return self.num_transitions()
+
+    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
+        """Yield batches of ``size`` transitions until each transition for training was used once, in random order. The
+        last batch may be smaller.
+        """
+        order = self.rng.permutation(self.num_training_transitions())
+        for start in range(0, len(order), size):
+            yield self.transitions_at(order[start : start + size])
 
     def annotate(self, name: str, column: Any, default: Any = None) -> None:
         """Add a column of values to the stored transitions. ``batch.info(name)`` of a sample returns the values. An
@@ -324,9 +326,7 @@ class Memory:
             raise CoachError("the memory is frozen and cannot be changed")
 
     def get_state(self) -> dict[str, Any]:
-        """The state for a checkpoint, as plain data: transitions, random generator, and whether the memory is
-        frozen.
-        """
+        """The state for a checkpoint, as plain data: transitions, random generator and ``frozen``."""
         store = self._store
         if self._own_transitions is not None:
             # Checkpoints contain columns, because they contain no pickled objects.
@@ -349,9 +349,7 @@ class Memory:
         self.frozen = state["frozen"]
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the frames of a restored state among the newest stored frames. The next transitions of this episode then
-        do not store these frames again.
-        """
+        """Find the frames of a restored state among the newest frames, so that they are not stored again."""
         self._store.intern_frames(state)
 
 
@@ -370,10 +368,7 @@ def receives_episodes(memory: Memory | type[Memory]) -> bool:
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
-    """[E], for each episode in a chunk, the index of the row after its last row.
-
-    :param episode_lengths: [E]; None if an episode ends after each ``game_over``
-    """
+    """[E], the row after each episode's last row. With None as lengths, an episode ends at ``game_over``."""
     if episode_lengths is None:
         return np.flatnonzero(chunk.game_over_column) + 1
     return np.cumsum(episode_lengths, dtype=np.int64)

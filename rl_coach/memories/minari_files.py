@@ -70,15 +70,11 @@ def _read(stored: minari.MinariDataset, dataset_id: str) -> DataSet:
         raise CoachError(f"{place} has no steps")
     spaces = SpacesDefinition(reader.state_space, None, actions, RewardSpace(1))
     is_raw = bool(stored.storage.metadata.get(_IS_RAW, True))
-    return DataSet(_joined(parts), np.asarray(lengths), is_raw, spaces)
+    return DataSet(Batch.joined(parts), np.asarray(lengths), is_raw, spaces)
 
 
 def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np.ndarray:
-    """Convert the actions of an episode to the form of an agent with this action space, [N, ...].
-
-    :param actions: the actions from Minari, [N, ...] or nested dicts or tuples of such arrays
-    :raises CoachError: if an action is not in the action space
-    """
+    """Convert actions of Minari, [N, ...] or nested dicts or tuples of arrays, to the agent's form [N, ...]."""
     raw = [_row(actions, row) for row in range(count)]
     own = np.asarray([space.from_raw(one) for one in raw])
     misfit = first_misfit(space, own)
@@ -113,23 +109,6 @@ def _columns(episode: Any, states: list[dict[str, np.ndarray]], actions: np.ndar
         {name: column[1:] for name, column in stacked.items()},
         terminateds=terminated,
         info={} if probabilities is None else {_PROBABILITIES: np.asarray(probabilities)[: len(actions)]},
-    )
-
-
-def _joined(parts: list[Batch]) -> Batch:
-    def join(columns: list[Any]) -> Any:
-        if isinstance(columns[0], dict):
-            return {name: join([column[name] for column in columns]) for name in columns[0]}
-        return np.concatenate(columns)
-
-    return Batch.from_columns(
-        join([part.state_columns for part in parts]),
-        join([part.action_column for part in parts]),
-        join([part.reward_column for part in parts]),
-        join([part.game_over_column for part in parts]),
-        join([part.next_state_columns for part in parts]),
-        terminateds=join([part.terminated_column for part in parts]),
-        info=join([part.info_columns for part in parts]),
     )
 
 
@@ -203,10 +182,7 @@ def _buffer(steps: Batch, number: int, spaces: SpacesDefinition | None) -> Episo
 
 
 def _nested(observations: dict[str, np.ndarray]) -> Any:
-    """Observations in nested dicts, because Minari's format does not allow "/" in a name.
-
-    :raises CoachError: if a name is also the first part of another name
-    """
+    """Observations in nested dicts, because Minari's format does not allow "/" in a name."""
     if list(observations) == ["observation"]:
         return observations["observation"]
     paths = {name: ["action"] if name == observation_name(["action"]) else name.split("/") for name in observations}

@@ -41,11 +41,7 @@ class OutgoingMemory(Memory):
 
     :param max_size: ignored, because transitions are removed when they are sent
     :param stores_episodes: True if the trainer's memory stores whole episodes, or if the trainer learns from segments
-        of episodes
-    :param knows_episodes: True if the trainer's memory returns complete episodes
-    :param samples_sequences: True if the trainer's memory samples sequences, for recurrent networks
-    :param takes_first_priorities: True if the trainer's memory uses the priorities that are sent with a chunk
-    :param keeps_demonstrations: True if the trainer's memory keeps demonstrations
+        of episodes. The other parameters are attributes of the trainer's memory; see ``Memory``
     """
 
     def __init__(

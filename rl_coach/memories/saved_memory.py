@@ -44,9 +44,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
 
 
 def _faults(content: Any) -> Iterator[str]:
-    """Yield the faults in the content of a file, each as one line. After the first fault, later checks may raise other
-    errors.
-    """
+    """Yield the faults in the content of a file. After the first fault, later checks may raise other errors."""
     store = content.get("store") if isinstance(content, dict) else None
     if not isinstance(store, dict):
         yield "it has no 'store'"
@@ -138,7 +136,5 @@ def _is_column(value: Any, count: int) -> bool:
 
 
 def _is_stored(value: Any, count: int) -> bool:
-    """True for rows of numbers, and for objects in the form of ``plain_column`` (which are checked when they are
-    restored).
-    """
+    """True for rows of numbers, and for objects of ``plain_column``, which are checked when they are restored."""
     return isinstance(value, (dict, list)) or _is_column(value, count)

@@ -104,9 +104,7 @@ class TransitionStore:
         self.n_steps: np.ndarray | None = None  # None as long as all transitions have one step
 
     def drop_oldest(self, count: int = 1) -> None:
-        """Remove one or more of the oldest transitions, because space for ``count`` transitions is needed. The caller
-        repeats the call until there is enough space.
-        """
+        """Remove at least the oldest transition, to make space for ``count``. The caller repeats the call if needed."""
         self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
@@ -196,10 +194,7 @@ class TransitionStore:
         self.observations = {name: observations_for(name, capacity, value, self) for name, value in state.items()}
 
     def make_room(self, count: int) -> None:
-        """Make space for ``count`` more transitions: remove the oldest transitions, or grow.
-
-        :raises CoachError: if ``count`` is larger than the capacity
-        """
+        """Make space for ``count`` transitions, or grow. :raises CoachError: if ``count`` exceeds the capacity"""
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
         if self.grows and self.length + count > self.capacity:
@@ -273,11 +268,7 @@ class TransitionStore:
         self.info[name] = column
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
-        """Replace one info value of the transitions with given serial numbers. Removed transitions are ignored.
-
-        :param serials: [N]
-        :param values: [N, ...]
-        """
+        """Replace one info value [N, ...] of the transitions with the serial numbers [N], except removed ones."""
         is_stored = (serials >= self.first_serial) & (serials < self.first_serial + self.length)
         self.info[name].column.put_many(serials[is_stored] % self.capacity, values[is_stored])
 
@@ -288,10 +279,7 @@ class TransitionStore:
                 self.info[name].default = default
 
     def put_returns(self, rows: Any, values: Any) -> None:
-        """Set the discounted returns of rows.
-
-        :param values: [B], masked where the return is unknown; None if all returns are unknown
-        """
+        """Set the returns [B] of rows, masked where unknown; None if all are unknown."""
         if self.returns is None:
             self.returns = self._forgotten_returns
             if len(self.returns) != self.capacity:
@@ -307,11 +295,6 @@ class TransitionStore:
     def has_returns(self, rows: np.ndarray) -> bool:
         """True if the discounted returns of all these rows are known."""
         return self.returns is not None and bool(self._has_return.take(rows).all())
-
-    def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
-        """The returns of rows, [B] float32; None if a return is unknown."""
-        assert self.returns is not None
-        return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
 
     def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
         """The returns of rows, [B], masked where a return is unknown; None if the store has no returns."""
@@ -418,10 +401,7 @@ class TransitionStore:
             self.info[name].put_default(rows)
 
     def repeat(self, positions: np.ndarray) -> np.ndarray:
-        """Store copies of transitions as the newest transitions. Frames are shared. Call ``make_room`` before.
-
-        :return: the rows of the copies
-        """
+        """Store copies of transitions, after ``make_room``, and return their rows. Frames are shared."""
         sources = self.rows(positions)
         serials = self.first_serial + self.length + np.arange(len(positions))
         rows = serials % self.capacity
@@ -446,10 +426,7 @@ class TransitionStore:
     # Reading
 
     def batch(self, rows: np.ndarray, info: dict[str, np.ndarray] | None = None) -> Batch:
-        """Return the transitions in ``rows`` as new columns.
-
-        :param info: more info columns for the batch
-        """
+        """Return the transitions in ``rows`` as new columns, with further info columns."""
         states, next_states = {}, {}
         for name, column in self.observations.items():
             states[name], next_states[name] = column.take(rows, self.contiguous_frames)
@@ -463,7 +440,7 @@ class TransitionStore:
             self.game_overs.take(rows),
             next_states,
             self.terminateds.take(rows),
-            None if self.returns is None else self._known_returns(rows),
+            self.returns.take(rows).astype(np.float32) if self.returns is not None and self.has_returns(rows) else None,
             None,
             columns,
             None if self.n_steps is None else self.n_steps.take(rows),
@@ -492,9 +469,7 @@ class TransitionStore:
         return transitions
 
     def transitions(self) -> list[Transition]:
-        """Return all transitions as objects. Transitions share the arrays of common frames, as in the output of a
-        stacking filter.
-        """
+        """Return all transitions as objects. They share common frames, as in the output of a stacking filter."""
         rows = self.all_rows()
         transitions = self.transitions_at(np.arange(self.length))
         for name, column in self.observations.items() if self.length else ():
@@ -528,9 +503,7 @@ class TransitionStore:
         )
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the stored frames of a state that follows the newest transition, so that these frames are not stored
-        again.
-        """
+        """Find the stored frames of a state after the newest transition, so that they are not stored again."""
         for name, column in self.observations.items() if self.length else ():
             if name in state:
                 column.intern_frames(state[name])
@@ -552,10 +525,7 @@ class TransitionStore:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state from ``get_state``: the same transitions in the same rows. Sampling continues exactly.
-
-        :raises CoachError: if the store has another capacity
-        """
+        """Restore the same rows from ``get_state``. :raises CoachError: if the store has another capacity"""
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
                 f"the saved memory has a capacity of {state['capacity']} transitions, this memory has {self.capacity}; "

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from rl_coach.architectures.architecture import Architecture
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, VHeadParameters
+from rl_coach.architectures.hypersphere import SphereEmbedding
 from rl_coach.utils import CoachError
 from tests.architectures.networks import DISCRETE, VECTOR, network_parameters, spaces, wrap
 
@@ -70,6 +72,26 @@ def test_a_scaler_divides_the_gradients():
     for wrapper in (scaled, given):
         for old, new, move in zip(before, wrapper.online_network.get_weights(), moves):
             np.testing.assert_allclose(new, old + move / 4, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_the_agents_own_keep_columns_of_norm_1():
+    wrapper = values(input_embedders_parameters={"observation": InputEmbedderParameters("none", [SphereEmbedding(4)])})
+    wrapper.apply_gradients_to_online_network([np.ones_like(one) for one in wrapper.online_network.get_weights()])
+    kernels = [wrapper.online_network.get_weights()[place] for place in wrapper.state.function.unit_columns]
+    assert [kernel.shape for kernel in kernels] == [(4, 4)]
+    np.testing.assert_allclose(np.linalg.norm(kernels[0], axis=0), 1, rtol=1e-5)
+
+
+def test_running_statistics_move_once_for_each_update():
+    embedder = InputEmbedderParameters(batchnorm=True)
+    plain, scaled, accumulated = (values(input_embedders_parameters={"observation": embedder}) for _ in range(3))
+    plain.train_and_sync_networks(ROWS, TARGETS)
+    scaled.online_network.train_on_batch(ROWS, TARGETS, 4.0)
+    accumulated.accumulate_gradients(ROWS, TARGETS)
+    accumulated.apply_gradients_and_sync_networks()
+    for wrapper in (scaled, accumulated):
+        for own, expected in zip(wrapper.state.arrays("buffers"), plain.state.arrays("buffers"), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-5)
 
 
 def test_gradients_that_wait_can_be_forgotten():

@@ -11,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.layers import Conv2d, Dense, Layer, NoisyNetDense
 from rl_coach.architectures.learner import Packing
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.architectures.padding import pad, padded
 from rl_coach.architectures.update import Stage, TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
@@ -483,6 +483,33 @@ def two_stages(**settings: Any) -> tuple[dict[str, Any], Any]:
     stages = Stage(("a",), first), Stage(("b",), second)
     step = TrainingStep({name: state.function for name, state in states.items()}, parameters, stages)
     return states, wrappers["a"].framework.make_learner(step, states, ())
+
+
+def test_a_recurrent_target_starts_each_sequence_from_the_state_in_its_first_row():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        online, target = networks["main"].online(batch.states)[0]["v"], networks["main"].target(batch.states)[0]["v"]
+        return Update({"main": 0.0 * ops.sum(online)}, values={"online": online, "target": target})
+
+    middleware = LSTMMiddlewareParameters(number_of_lstm_cells=4, scheme=[])
+    _, learner = wrapper_and_learner(rule, middleware_parameters=middleware)
+    states = {f"states/lstm_{part}": np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32) for part in "hc"}
+    found = learner.train(columns(6) | states, sequence_length=3).values
+    np.testing.assert_allclose(found["target"], found["online"], rtol=1e-5)
+
+
+def test_each_network_has_its_own_learning_rate_whatever_the_order_of_the_parameters():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        return Update({name: networks[name].online({})[0]["value"] for name in ("slow", "fast")})
+
+    rates = {"fast": 0.5, "unused": 3.0, "slow": 0.125}
+    parameters = {
+        name: ValuesParameters({"value": 1.0}, optimizer_type="SGD", learning_rate=rate) for name, rate in rates.items()
+    }
+    wrappers = {name: wrap(parameters[name], spaces(VECTOR, DISCRETE)) for name in ("slow", "fast")}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, rule)
+    wrappers["slow"].framework.make_learner(step, states, ()).train(columns(B))
+    assert {name: float(state.arrays("weights")[0]) for name, state in states.items()} == {"slow": 0.875, "fast": 0.5}
 
 
 @pytest.mark.parametrize(

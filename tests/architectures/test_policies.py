@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from rl_coach.agents.rules.q_learning import allowed_values
-from rl_coach.architectures.policies import MASKED_LOGIT, allows, masked
+from rl_coach.architectures.policies import MASKED_LOGIT, allows, log_probabilities, masked
 
 MASKS = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], np.int8)
 
@@ -41,3 +41,11 @@ def test_a_policy_is_renormalised_over_allowed_actions_and_kept_without_any():
     policy = {"probabilities": probabilities, "log_probabilities": np.log(probabilities)}
     found = masked(OPS, policy, MASKS)["probabilities"]
     np.testing.assert_allclose(found, [[0.2 / 0.7, 0, 0.5 / 0.7], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], atol=1e-12)
+
+
+def test_log_probabilities_are_those_of_the_renormalised_policy():
+    probabilities = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.0, 1.0, 0.0]], np.float32)
+    found = log_probabilities([probabilities], np.array([2, 2, 0]), np.array([[1, 0, 1], [0, 0, 0], [1, 0, 1]]) > 0)
+    np.testing.assert_allclose(found, np.log([0.5 / 0.7, 0.5, 0.5]), rtol=1e-6)
+    for mask in (None, np.array([[0, 1, 1]] * 3) > 0):
+        assert np.isfinite(log_probabilities([probabilities], np.array([0, 0, 0]), mask)).all()

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.hypersphere import SphereEmbedding
 from rl_coach.architectures.shared_networks import GROUPS, SharedBlock, SharedFile, SharedLearner, SharedNetworks
 from rl_coach.architectures.update import Update, weighted_mean
 from rl_coach.base_parameters import GradientClippingMethod
@@ -62,6 +64,7 @@ def test_gradients_are_what_a_step_of_gradient_descent_subtracts():
         {"clip_gradients": 0.5, "gradients_clipping_method": GradientClippingMethod.ClipByNorm},
         {"optimizer_type": "RMSProp"},
         {"async_training": True},
+        {"input_embedders_parameters": {"observation": InputEmbedderParameters("none", [SphereEmbedding(4)])}},
     ],
 )
 def test_one_worker_learns_as_a_process_alone(settings, tmp_path):

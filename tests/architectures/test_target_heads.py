@@ -12,11 +12,13 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     ClassificationHeadParameters,
     MeasurementsPredictionHeadParameters,
+    PolicyHeadParameters,
     RegressionHeadParameters,
 )
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
+from rl_coach.spaces import MultiDiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.architectures.networks import (
     BOX,
@@ -112,6 +114,16 @@ def test_the_layers_of_a_head_of_numbers_have_their_activations():
     w1, b1, w2, b2, w3, b3 = wrapper.online_network.get_weights()
     expected = np.tanh(relu(STATES @ w1 + b1) @ w2 + b2) @ w3 + b3
     np.testing.assert_allclose(wrapper.online_network.predict(ROWS), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_policy_of_several_parts_learns_from_advantages():
+    wrapper = network(PolicyHeadParameters(), MultiDiscreteActionSpace([2, 2]))
+    logits = STATES @ wrapper.online_network.get_weights()[0]
+    log_probabilities = logits.reshape(6, 2, 2) - np.logaddexp.reduce(logits.reshape(6, 2, 2), axis=-1, keepdims=True)
+    actions, advantages = RNG.integers(2, size=(6, 2)), RNG.normal(size=6)
+    chosen = np.take_along_axis(log_probabilities, actions[..., None], axis=-1)
+    loss, *_ = wrapper.train_and_sync_networks({**ROWS, "output_0_0": actions}, [advantages])
+    assert loss == pytest.approx(-np.mean(advantages * chosen.sum(axis=(1, 2))), rel=1e-4)
 
 
 def measurements_by_hand(weights: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -103,3 +103,12 @@ def test_a_state_without_a_class_and_a_memory_without_classes():
         balanced([]).store(Transition({"number": np.zeros(1)}, 0, 0.0, {"number": np.zeros(1)}, False))
     with pytest.raises(CoachError, match="at least 2"):
         balanced([], num_classes=1)
+
+
+@pytest.mark.parametrize("value", [np.zeros(2), np.array(["cat"])])
+def test_a_class_is_one_number(value):
+    memory, state = balanced([]), {"class": value, "number": np.array([0])}
+    for store in (memory.store, lambda step: memory.store_columns(Batch([step]))):
+        with pytest.raises(CoachError, match="but a class is one number: set memory"):
+            store(Transition(state, 0, 0.0, state, False))
+    assert memory.length() == 0

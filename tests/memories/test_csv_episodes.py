@@ -25,8 +25,8 @@ ROWS = [
 ]
 
 
-def episodic(size: int = 100) -> EpisodicExperienceReplay:
-    return EpisodicExperienceReplay((MemoryGranularity.Transitions, size))
+def episodic(size: int = 100, **settings: int) -> EpisodicExperienceReplay:
+    return EpisodicExperienceReplay((MemoryGranularity.Transitions, size), **settings)
 
 
 def csv_file(tmp_path, rows=ROWS, header=HEADER) -> str:
@@ -46,6 +46,16 @@ def test_csv_rows_become_transitions(tmp_path):
     assert batch.game_overs().tolist() == batch.terminateds().tolist() == [False, True, True]
     assert batch.info("all_action_probabilities").tolist() == [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
     assert batch.n_step_discounted_rewards()[0] == np.float32(0.5 + 0.99 * 1.5)
+
+
+def test_returns_of_csv_rows_have_the_settings_of_the_memory(tmp_path):
+    memory = episodic(n_step=1)
+    memory.load_csv(CsvDataset(csv_file(tmp_path)), None)
+    assert memory.transitions.n_step_discounted_rewards().tolist() == [0.5, 1.5, 3.0]
+    memory = episodic()
+    memory.discount = 0.5
+    memory.load_csv(CsvDataset(csv_file(tmp_path)), None)
+    assert memory.transitions.n_step_discounted_rewards().tolist() == [1.25, 1.5, 3.0]
 
 
 def test_csv_without_episodes_ends_none(tmp_path):

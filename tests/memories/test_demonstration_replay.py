@@ -65,12 +65,32 @@ def test_demonstrations_stay_and_the_oldest_own_steps_go():
     assert (memory.num_demonstrations, memory.length()) == (5, 5)
 
 
+def test_demonstrations_are_read_and_saved_with_the_own_steps(tmp_path):
+    memory = memory_of([episode(0, 5, True)], [episode(100, 4, True)])
+    expected = [*range(5), *range(100, 104)]
+    assert memory.mean_reward() == np.mean(expected)
+    assert numbers(memory.transitions).tolist() == expected
+    assert numbers(memory.transitions_at(np.array([8, 2, 5, 0]))).tolist() == [103, 2, 100, 0]
+    memory.save(tmp_path / "both.npz")
+    other = memory_of([], [])
+    assert np.isnan(other.mean_reward()) and len(other.transitions) == 0
+    other.load(tmp_path / "both.npz")
+    assert numbers(other.transitions).tolist() == expected
+    assert other.num_demonstrations == 0
+
+
 def test_more_demonstrations_are_added_to_those_before():
     memory = memory_of([episode(0, 5, True)], [episode(100, 4, True)])
     memory.keep_as_demonstrations()
     assert memory.num_demonstrations == memory.length() == 9
     memory.keep_as_demonstrations()
     assert memory.num_demonstrations == 9
+
+
+def test_demonstrations_that_do_not_fit_are_a_warning(capsys):
+    memory = memory_of([episode(0, 5, True), episode(100, 4, True)], [], size=6)
+    assert memory.num_demonstrations == 6
+    assert "only the newest 6 of 9 demonstrations fit into the memory: raise memory.max_size" in capsys.readouterr().out
 
 
 def test_transitions_are_sampled_by_their_errors_and_demonstrations_by_their_bonus():

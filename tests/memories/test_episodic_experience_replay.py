@@ -382,6 +382,16 @@ def test_ratios_that_make_no_sense(ratio):
         episodic(train_to_eval_ratio=ratio)
 
 
+def test_a_removed_training_episode_is_not_replaced_by_a_later_one():
+    memory = episodic([4, 4, 4, 4], train_to_eval_ratio=0.5)
+    assert memory.num_training_transitions() == 12
+    for _ in range(3):
+        memory.remove_last_episode()
+    memory.store_episode(as_episode(Steps().episode(5)))
+    assert memory.num_training_transitions() == 4 and memory.get_last_training_set_episode_id() == 0
+    assert set(memory.sample_sequences(50, 4).info("transition_serial").tolist()) == set(range(4))
+
+
 def test_a_ratio_that_leaves_nothing_to_evaluate():
     with pytest.raises(CoachError, match="with train_to_eval_ratio 1, all 2 episodes are for training; lower train_to"):
         episodic([2, 2]).prepare_evaluation_dataset()

@@ -15,7 +15,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.initializers import Orthogonal
-from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.layers import Conv2d, Dense
 from rl_coach.base_parameters import (
     AgentParameters,
     AlgorithmParameters,
@@ -113,6 +113,14 @@ def test_it_is_refused_by_its_path(tmp_path, path, value, allowed):
     with pytest.raises(CoachError, match=allowed) as caught:
         graph.create_graph(TaskParameters(experiment_path=str(tmp_path)))
     assert shown in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("layer", "shown"), [(Conv2d(8, [3, 5], 1), "kernel_size"), (Conv2d(8, 3, [2, 1]), "strides")])
+def test_a_convolution_has_one_size_for_both_axes(tmp_path, layer, shown):
+    graph = graph_of(DQNAgentParameters())
+    put(graph, f"{EMBEDDER}.scheme", [layer])
+    with pytest.raises(CoachError, match=rf"scheme\[0\].{shown} is .*; it must be a whole number from 1"):
+        graph.create_graph(TaskParameters(experiment_path=str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -40,7 +40,7 @@ class VectorStep(TrainingStep):
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
         # norms of single weights or columns need separate arrays; all else is one operation for each network
-        if any(self._needs_each_variable(name) for name in self.networks):
+        if any(one.unit_columns or clips_each_variable(self.parameters[name]) for name, one in self.networks.items()):
             new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
             for name in gradients:
                 new_state[name] |= {group: state[name][group].replaced(new_state[name][group]) for group in LEARNED}
@@ -51,9 +51,6 @@ class VectorStep(TrainingStep):
         for name, old in state.items():
             new_state[name] |= {group: old[group].with_vectors(new_state[name][group]) for group in LEARNED}
         return new_state, norms
-
-    def _needs_each_variable(self, name: str) -> bool:
-        return bool(self.networks[name].unit_columns) or clips_each_variable(self.parameters[name])
 
     @staticmethod
     def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
@@ -137,10 +134,7 @@ class ArrayLearner(Learner):
         return after, [*(found[name].vector for name in self._output_names[layout.stages].losses), outputs]
 
     def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
-        """Call the framework for a step. Return the new variables and the results.
-
-        :param change: the function that makes the step; calls with the same layout give the same function
-        """
+        """Call the framework for the step ``change``, which is the same for each call with a layout."""
         raise NotImplementedError(f"{type(self).__name__} does not define _called")
 
 

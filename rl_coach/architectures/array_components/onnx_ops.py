@@ -17,9 +17,7 @@ Shape = tuple[Any, ...]
 
 
 def _with_other(kind: str) -> Callable[[OnnxTensor, Any], OnnxTensor]:
-    """Make an operator that adds a node with two inputs.
-
-    :param kind: the ONNX operator"""
+    """Make an operator that adds a node with two inputs. :param kind: the ONNX operator"""
     return lambda x, other: x.graph.elementwise(kind, x, other)
 
 
@@ -48,23 +46,17 @@ class OnnxTensor:
 
 
 def _of_shape(kind: str) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
-    """Make a method that adds a node with one input. The output has the shape of the input.
-
-    :param kind: the ONNX operator"""
+    """Make a method that adds a node with one input. The output has the shape of the input."""
     return lambda ops, x: ops._node(kind, [x], x.shape)
 
 
 def _over_axis(kind: str) -> Callable[..., OnnxTensor]:
-    """Make a method with an optional axis, by default the last. The output has the shape of the input.
-
-    :param kind: the ONNX operator"""
+    """Make a method with an optional axis, by default the last. The output has the shape of the input."""
     return lambda ops, x, axis=-1: ops._node(kind, [x], x.shape, axis=axis)
 
 
 def _of_axes(kind: str) -> Callable[..., OnnxTensor]:
-    """Make a method that reduces one axis or several axes.
-
-    :param kind: the ONNX operator"""
+    """Make a method that reduces one axis or several axes. :param kind: the ONNX operator"""
 
     def reduced(ops: OnnxOps, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
         # the last axis first, because a removed axis changes the numbers of the axes behind it
@@ -144,9 +136,7 @@ class OnnxOps:
         return OnnxTensor(self, self._constant(array), array.shape)
 
     def elementwise(self, kind: str, x: Any, y: Any) -> OnnxTensor:
-        """Add a node with two inputs, which are broadcast to one shape.
-
-        :param kind: the ONNX operator"""
+        """Add a node with two inputs, which are broadcast to one shape. :param kind: the ONNX operator"""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
         return self._node(kind, [x, y], broadcast_shape([x.shape, y.shape]))
 

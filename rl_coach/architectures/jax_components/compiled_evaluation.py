@@ -19,16 +19,10 @@ class JaxCompiledEvaluation:
     """Plays an evaluation episode in one copy of an environment. Each call plays many steps.
 
     The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of an action come from a
-    separate key and the number of the step.
+    separate key and the number of the step. The parameters are the same as in ``JaxCompiledLoop``, except:
 
-    :param environment: a ``FunctionEnvironment``
-    :param shapes: shapes of the agent's observations, by name
-    :param bounds: the lowest and the highest action, for clipping; None for discrete actions
     :param agent: chooses the actions
     :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
-    :param learner: the learner of the agent's networks
-    :param input_filters: filters of observations and rewards at each step; they have no statistics
-    :param network_filters: the pre-network filters of observations
     """
 
     def __init__(
@@ -43,10 +37,8 @@ class JaxCompiledEvaluation:
         self._compiled = jax.jit(self._played)
 
     def begin(self, beginning: Any, seed: int) -> Carry:
-        """The state of the loop (the carry) at the beginning of an episode. ``play`` takes a carry and returns the next
-        carry.
+        """The state of the loop (the carry) at the ``Beginning`` of an episode, for ``play``.
 
-        :param beginning: the ``Beginning`` of the episode
         :param seed: the seed of the random numbers in the agent's actions
         """
         sizes = self._recurrent_sizes.items()

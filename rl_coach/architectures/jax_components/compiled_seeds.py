@@ -17,10 +17,7 @@ from rl_coach.architectures.learner import OutputNames
 
 
 class JaxPlayedSeeds:
-    """The records of a call, one for each seed.
-
-    :param played: the records on the device; the arrays have a row for each seed
-    """
+    """The records of a call on the device; the arrays of ``played`` have a row for each seed."""
 
     def __init__(self, played: Played):
         self._played = played
@@ -75,11 +72,7 @@ class JaxCompiledSeeds:
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
-        """Set the first carry of a seed (the state of its loop): an empty memory, and the beginning of an episode in
-        each copy of the environment.
-
-        :param updates: number of updates of the seed's networks so far, by name
-        """
+        """Set the first carry of a seed (the state of its loop); see ``JaxCompiledLoop.begin``."""
         self._set_carry(row, self._loop.begin(seed, updates))
 
     def begin_episodes(self, row: int) -> None:
@@ -91,10 +84,7 @@ class JaxCompiledSeeds:
         self._variables = self._replaced(self._variables, row, dict(variables))
 
     def run(self, plan: Plan, waiting: Iterable[int]) -> JaxPlayedSeeds:
-        """Start the planned steps and updates.
-
-        :param waiting: the rows of the seeds that wait: this call does not change them
-        """
+        """Start the planned steps and updates. The seeds in the rows ``waiting`` do not change."""
         kept = np.zeros(self._num_seeds, np.bool_)
         kept[list(waiting)] = True
         before = (self._variables, self._carries)
@@ -120,14 +110,12 @@ class JaxCompiledSeeds:
         return self._loop.leaves(self._carry(row))
 
     def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:
-        """Replace the arrays of a seed's carry.
-
-        :raises ValueError: if the number of arrays or a shape does not fit
-        """
+        """Replace the arrays of a seed's carry. :raises ValueError: if their number or a shape does not fit"""
         self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
 
     def _carry(self, row: int) -> Carry:
-        return jax.tree.map(partial(_row_of, row), self._carries)
+        # not bound to a device, so that JAX may use the row on any device
+        return jax.tree.map(lambda rows: with_data(rows, np.asarray(data_of(rows)[row])), self._carries)
 
     def _set_carry(self, row: int, carry: Carry) -> None:
         if self._carries is None:
@@ -139,8 +127,3 @@ class JaxCompiledSeeds:
         """Arrays with an equal row for each seed."""
         rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * self._num_seeds), row)
         return jax.device_put(rows, self._rows)
-
-
-def _row_of(row: int, rows: Any) -> Any:
-    """The row of a seed, not bound to a device, so that JAX may use it on any device."""
-    return with_data(rows, np.asarray(data_of(rows)[row]))

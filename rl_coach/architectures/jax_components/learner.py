@@ -79,10 +79,7 @@ class JaxLearner(Learner):
         return call
 
     def _places(self, layout: StepLayout) -> dict[str, Any]:
-        """The shardings of a step's arguments and results, as arguments of ``jax.jit``.
-
-        :raises CoachError: if the number of devices does not divide the batch
-        """
+        """The shardings of a step's arguments and results, as arguments of ``jax.jit``."""
         mesh, size = self.mesh, layout.batch_size
         if mesh is None:
             return {}

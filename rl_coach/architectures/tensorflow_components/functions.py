@@ -30,9 +30,7 @@ def shared(function: Any, is_compiled: bool) -> Any:
 
 
 def fingerprint(graph: GraphDef) -> bytes:
-    """A digest of a graph's operations. It does not depend on names, because Keras and TensorFlow give equal graphs
-    different names.
-    """
+    """A digest of a graph's operations without names, which differ between equal graphs."""
     functions = {function.signature.name: function for function in graph.library.function}
     known: dict[str, bytes] = {}
 
@@ -47,9 +45,7 @@ def fingerprint(graph: GraphDef) -> bytes:
 
 
 def _ends(function: FunctionDef) -> Iterable[tuple[str, str]]:
-    """The outputs of a function as pairs (output name, node name), then its attributes (for example: compiled by
-    XLA).
-    """
+    """The outputs of a function as pairs (output name, node name), then its attributes."""
     yield from ((argument.name, function.ret[argument.name]) for argument in function.signature.output_arg)
     yield from (("", f"{name}={function.attr[name]}") for name in sorted(function.attr))
 

@@ -209,11 +209,7 @@ class DirectCall:
 
 
 class CallBeside:
-    """A compiled step that runs in a separate thread. Only the first call, which compiles the step, runs in the
-    caller's thread.
-
-    :param call: the step
-    """
+    """A compiled step that runs in a separate thread, except for the first call, which compiles it."""
 
     def __init__(self, call: CompiledStep):
         self._call = call
@@ -238,10 +234,7 @@ class OutputsToCome:
 
 
 class HeldTensor:
-    """A float32 tensor on the memory of the NumPy array ``array``. Writing to ``array`` changes the tensor.
-
-    :param size: the length of the vector
-    """
+    """A float32 tensor on the memory of the NumPy array ``array`` [size]: writing to it changes the tensor."""
 
     def __init__(self, size: int):
         # more memory than needed, so that the array can start at a multiple of ALIGNMENT

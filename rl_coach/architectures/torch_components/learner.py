@@ -42,9 +42,7 @@ def flattened(variables: Variables) -> list[torch.Tensor]:
 
 
 def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variables, list[torch.Tensor]]:
-    """Undo ``flattened``. :return: the variables in the structure of ``example``, and the remaining tensors of the
-    list
-    """
+    """Undo ``flattened``. Return the variables in the structure of ``example``, and the remaining tensors."""
     left = list(tensors)
 
     def taken(group: Any) -> Any:

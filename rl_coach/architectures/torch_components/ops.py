@@ -27,9 +27,7 @@ def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
 
 
 def cast(x: Any, dtype: Any) -> torch.Tensor:
-    """``x`` with the type ``dtype`` (a name or a PyTorch type). If ``x`` already has this type, it is returned
-    unchanged.
-    """
+    """``x`` with the type ``dtype``, a name or a PyTorch type; unchanged if it has this type."""
     return convert_to_tensor(x).to(_DTYPES.get(dtype, dtype))
 
 
@@ -94,9 +92,7 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str | None = None) -> torch.Tensor:
-    """Numbers from ``start`` up to, not including, ``stop``; with one argument, from 0 up to ``start``. Integers are
-    int32.
-    """
+    """Numbers from ``start`` to below ``stop``, or from 0 to below ``start``. Integers are int32."""
     first, last = (0, start) if stop is None else (start, stop)
     has_floats = float in map(type, (first, last, step))
     return torch.arange(first, last, step, dtype=_DTYPES[dtype or ("float32" if has_floats else "int32")])

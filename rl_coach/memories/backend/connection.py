@@ -14,10 +14,7 @@ SECONDS_FOR_AN_ANSWER = 10.0
 
 
 def import_redis() -> Any:
-    """Import the package ``redis``.
-
-    :raises CoachError: if the package is not installed; the message contains the install command
-    """
+    """Import the package ``redis``. :raises CoachError: if it is not installed"""
     try:
         import redis
     except ModuleNotFoundError as error:

@@ -24,10 +24,7 @@ class MemoryBackendParameters:
 
 
 class MemoryBackend:
-    """Base class of all memory backends.
-
-    :param params: settings of the backend
-    """
+    """Base class of all memory backends. :param params: settings of the backend"""
 
     def __init__(self, params: MemoryBackendParameters):
         self.params = params

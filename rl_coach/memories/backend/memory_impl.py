@@ -13,10 +13,7 @@ _KINDS = ("redis", "redispubsub")
 
 
 def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
-    """Make the memory backend of the kind ``params.store_type``.
-
-    :raises CoachError: if the kind does not exist
-    """
+    """Make the backend of the kind ``params.store_type``. :raises CoachError: if it does not exist"""
     if not isinstance(params, RedisPubSubMemoryBackendParameters):
         raise CoachError(f"no memory backend '{params.store_type}'; allowed are {', '.join(_KINDS)}")
     return RedisPubSubBackend(params)

@@ -66,10 +66,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
 
 
 class RedisPubSubBackend(MemoryBackend):
-    """A backend that sends stored transitions in chunks of 32, and fetches the transitions of other processes.
-
-    :param params: address of Redis
-    """
+    """A backend that sends transitions in chunks of 32, and fetches the transitions of other processes."""
 
     params: RedisPubSubMemoryBackendParameters
 
@@ -167,9 +164,7 @@ class RedisPubSubBackend(MemoryBackend):
 class RedisSub:
     """The receiver of a Redis stream.
 
-    :param redis_address: the host of Redis; empty for this machine
-    :param redis_port: the port of Redis
-    :param channel: the run's id
+    :param redis_address: see ``RedisPubSubMemoryBackendParameters``, also for ``redis_port`` and ``channel``
     :param connection: the connection to use; None for a new connection
     """
 

@@ -99,10 +99,8 @@ def _read_taken(document: bytes) -> Account | None:
 
 
 def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
-    """The number of steps that the trainer has stored, by sender, in all streams of a run. None if Redis does not
-    answer.
-
-    Do not call this function often, because it scans all keys of Redis.
+    """The number of stored steps by sender, in all streams of a run; None if Redis does not answer. Do not call this
+    function often, because it scans all keys of Redis.
     """
     stored: Counter[str] = Counter()
     try:
@@ -194,10 +192,7 @@ class WorkerLink:
 class TrainerLink:
     """The trainer's access to a stream: the only receiver.
 
-    :param connection: the connection to Redis
-    :param run: the run's id
-    :param ledger: the record of accepted chunks
-    :param agent: the name of the agent; empty if the run has one agent
+    :param ledger: the record of accepted chunks. The other parameters are the same as in ``WorkerLink``
 
     :ivar state: the instructions to the workers
     :ivar trouble: the last error of Redis; empty if Redis has answered the last command
@@ -303,9 +298,7 @@ class TrainerLink:
         return True
 
     def push_if_due(self) -> None:
-        """Push if the last push was 10 ms ago or earlier. So this stream is also served while other streams have
-        chunks.
-        """
+        """Push if the last push was 10 ms ago or earlier, because other streams may have chunks all the time."""
         if time.monotonic() >= self._push_at:
             self.push()
 
@@ -314,9 +307,7 @@ class TrainerLink:
         wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:
-        """Record that Redis cannot be used or has lost its data. Fetched chunks without a receipt will be fetched
-        again.
-        """
+        """Record that Redis cannot be used or has lost its data."""
         if not self.trouble:
             self._lost_at = time.monotonic()
         self.trouble = reason_of(error)
@@ -440,10 +431,7 @@ class TrainerLink:
 
 
 def wait_for_chunks(links: Sequence[TrainerLink]) -> None:
-    """Fetch chunks of several streams. If there are none, wait up to 50 ms for a chunk.
-
-    :param links: the trainer's receivers of all streams of one run; they share a connection
-    """
+    """Fetch chunks of all streams of a run. If there are none, wait up to 50 ms for a chunk."""
     # After an error, the next push must restore a stream before it can be read.
     if any(link.trouble or link._is_group_due for link in links):
         return

@@ -176,9 +176,7 @@ def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], b
 
 
 def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
-    """The arrays of a batch, each with its path and details. The details of a column of stacked frames are the axis and
-    the name of the frames. Other arrays have no details.
-    """
+    """The arrays of a batch, each with its path, and for stacked frames the axis and the name of the frames."""
     if columns is None:
         return
     frames: dict[int, str] = {}
@@ -259,10 +257,7 @@ def _require_size(size: int, rows: int = 0) -> None:
 
 
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:
-    """Check a column of a chunk.
-
-    :raises ChunkError: if the path is unknown, or the column has another number of rows, NaN or infinite numbers
-    """
+    """Check the path, the number of rows and the numbers of a column. :raises ChunkError: if one is wrong"""
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
         raise ChunkError("garbage", f"unknown column '{path[:40]}'")
@@ -301,10 +296,7 @@ def pack(document: Any) -> bytes:
 
 
 def unpack(document: bytes) -> Any:
-    """Decode a document of ``pack``.
-
-    :raises ValueError: if the document is malformed
-    """
+    """Decode a document of ``pack``. :raises ValueError: if the document is malformed"""
     # strict_map_key=False, because msgpack would refuse dicts with numbers as keys.
     try:
         return msgpack.unpackb(document, ext_hook=_from_extension, strict_map_key=False)

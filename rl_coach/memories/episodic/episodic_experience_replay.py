@@ -6,7 +6,7 @@ import collections
 import itertools
 import os
 import warnings
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -62,10 +62,8 @@ class EpisodicExperienceReplay(Memory):
 
     :param max_size: ``(MemoryGranularity, number)``, the largest number of transitions or of episodes, including the
         open episode. When the memory is full, the oldest episodes are removed. 0 means no limit. If a single episode is
-        larger, its oldest transitions are removed.
-    :param n_step: number of rewards in a return; -1 for all rewards up to the end of the episode
-    :param train_to_eval_ratio: share of the transitions for training, in batch reinforcement learning. The other
-        episodes are for evaluation. With 1, all are for training.
+        larger, its oldest transitions are removed. The other parameters are the same as in
+        ``EpisodicExperienceReplayParameters``
     :ivar discount: discount for the returns of episodes that are stored as single transitions. An ``Episode`` has its
         own discount
     :ivar bootstrap_total_return_from_old_policy: the same as in ``Episode``, for episodes that are stored as single
@@ -357,14 +355,6 @@ class EpisodicExperienceReplay(Memory):
         steps = np.arange(max(first, 0), min(first + size, int(lengths[episode])))
         return self._starts()[episode] + steps
 
-    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Yield batches of ``size`` transitions until each transition of the training episodes was used once, in random
-        order. The last batch may be smaller.
-        """
-        order = self.rng.permutation(self.num_training_transitions())
-        for start in range(0, len(order), size):
-            yield self._store.batch_at(order[start : start + size])
-
     # Training and evaluation sets
 
     def get_last_training_set_episode_id(self) -> int | None:
@@ -410,9 +400,7 @@ class EpisodicExperienceReplay(Memory):
     # Reading
 
     def get_episode(self, episode_index: int, lock: bool = True) -> Episode | None:
-        """The episode at an index, oldest first. None if the index is out of range. -1 is the newest episode, complete
-        or open.
-        """
+        """The episode at an index, oldest first; -1 is the newest, complete or open. None if out of range."""
         if not -self.length() <= episode_index < self.length():
             return None
         index = episode_index % self.length()
@@ -443,9 +431,7 @@ class EpisodicExperienceReplay(Memory):
         return [self._episode(index, is_complete=True) for index in indices]
 
     def get_all_complete_episodes_transitions(self) -> Batch:
-        """The transitions of the complete episodes, in order. ``episode_lengths`` gives the number of transitions in
-        each episode.
-        """
+        """The transitions of the complete episodes, in order; see ``episode_lengths``."""
         return self._store.batch_at(np.arange(self._num_complete))
 
     def newest_transitions(self, count: int) -> Batch:
@@ -498,8 +484,8 @@ class EpisodicExperienceReplay(Memory):
         if length == 0 and self._lengths:
             length = self._lengths.pop()
             self._num_complete -= length
-            if self._num_training is not None:
-                self._num_training = min(self._num_training, self._num_complete)
+            if self._num_training is not None and self._num_training > self._num_complete:
+                self._num_training, self.last_training_set_episode_id = self._num_complete, len(self._lengths) - 1
         self._store.drop_last(length)
 
     def clean(self) -> None:
@@ -529,9 +515,7 @@ class EpisodicExperienceReplay(Memory):
         if is_raw and input_filter is not None:
             episodes = filter_recorded(episodes, input_filter)
         for transitions in episodes:
-            episode = Episode()
-            episode.transitions = transitions
-            self.store_episode(episode)
+            self.store_episode(self._as_episode(transitions))
         if len(columns) > (held := self._store.length):
             warnings.warn(
                 f"'{csv_dataset.filepath}' has {len(columns)} transitions, but only the newest {held} fit into the "

@@ -33,7 +33,7 @@ class HindsightGoalSelectionMethod(Enum):
 class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParameters):
     """Parameters of hindsight replay. All three attributes must be set.
 
-    :ivar hindsight_transitions_per_regular_transition: number of relabelled copies of each transition
+    :ivar hindsight_transitions_per_regular_transition: number of relabelled copies of each transition; 0 for no copies
     :ivar hindsight_goal_selection_method: source of the copies' goals
     :ivar goals_space: defines the goal that a state reaches, and the reward for it
     """
@@ -67,10 +67,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     With *Future*, the last transition gets no copy, as in Coach 1: an episode of 10 transitions with 4 copies of each
     is stored as 46 transitions. Copies belong to the same episode as the originals, and have no return.
 
-    :param max_size: ``(MemoryGranularity, number)``; copies are counted
-    :param hindsight_transitions_per_regular_transition: number of copies of a transition; 0 makes no copies
-    :param hindsight_goal_selection_method: source of the copies' goals
-    :param goals_space: defines the goal that a state reaches, and the reward for it
+    :param max_size: ``(MemoryGranularity, number)``; copies are counted. The other parameters are the same as in
+        ``EpisodicHindsightExperienceReplayParameters``
     """
 
     relabels = True

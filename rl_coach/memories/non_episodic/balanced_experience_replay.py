@@ -67,11 +67,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     """A memory of transitions of several classes. Each class is sampled equally often, even if it has few transitions.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)`` for all classes together. A full memory removes its
-        oldest transitions
-    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
-    :param num_classes: number of classes, at least 2
-    :param state_key_with_the_class_index: name of the observation that contains the transition's class, a number from 0
-        to ``num_classes - 1``
+        oldest transitions. The other parameters are the same as in ``BalancedExperienceReplayParameters``
     """
 
     def __init__(
@@ -92,7 +88,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def store(self, transition: Transition, lock: bool = True) -> None:
         """Store one transition.
 
-        :raises CoachError: if the state has no class, or a class that does not exist
+        :raises CoachError: if the state has no class, or a class that is not one number or does not exist
         """
         class_index = self._class_of(transition.state or {})
         super().store(transition)
@@ -102,7 +98,13 @@ class BalancedExperienceReplay(ExperienceReplay):
         key = self.state_key_with_the_class_index
         if key not in state:
             raise CoachError(f"the state has no '{key}' with the transition's class; it has {list(state)}")
-        return self._check_class(np.asarray(state[key]).item())
+        value = np.asarray(state[key])
+        if value.size != 1 or value.dtype.kind not in "biuf":
+            raise CoachError(
+                f"'{key}' is {value.dtype}{list(value.shape)}, but a class is one number: set "
+                f"memory.state_key_with_the_class_index to another observation"
+            )
+        return self._check_class(value.item())
 
     def _check_class(self, class_index: int) -> int:
         if not 0 <= class_index < self.num_classes:
@@ -112,8 +114,8 @@ class BalancedExperienceReplay(ExperienceReplay):
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         super().check_columns(chunk, episode_lengths)
         key = self.state_key_with_the_class_index
-        if key not in chunk.state_columns:
-            self._class_of(chunk.state_columns)
+        if len(chunk):
+            self._class_of({name: column[:1] for name, column in chunk.state_columns.items()})
         for class_index in np.unique(np.asarray(chunk.state_columns[key])):
             self._check_class(class_index.item())
 

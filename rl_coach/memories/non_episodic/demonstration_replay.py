@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from rl_coach.core_types import Batch
+from rl_coach.logger import screen
 from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utilities.files import write_data
 from rl_coach.utilities.requirements import exactly, number, pair, schedule, whole
 
 IS_DEMONSTRATION = "is_demonstration"
@@ -67,12 +70,9 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     ``info('idx')`` is negative for a demonstration.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``, the largest number of the agent's own transitions
-    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. None is
-        ``ConstantSchedule(0.6)``
-    :param epsilon: number added to the errors of the agent's own transitions
-    :param demonstration_epsilon: number added to the errors of demonstrations
+    The parameters are the same as in ``DemonstrationReplayParameters``.
+
+    :param beta: a ``Schedule``; None is ``ConstantSchedule(0.6)``
     :param n_step: n, the largest number of rewards in ``info('ahead/rewards')``
     """
 
@@ -110,12 +110,22 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         """Turn all stored transitions into demonstrations, in addition to earlier demonstrations."""
         if not self._store.length:
             return
-        both = TransitionStore(capacity=None)
-        for store in (self._kept._store, self._store):
-            both.extend(store.chunk())
+        if self.num_removed:
+            screen.warning(
+                f"only the newest {self._store.length} of {self.num_removed + self._store.length} demonstrations fit "
+                f"into the memory: raise memory.max_size"
+            )
+        both = self._both()
         self._kept = self._replay_for(both.length)
         self._kept.store_columns(both.chunk())
         self.clean()
+
+    def _both(self) -> TransitionStore:
+        """A copy of all transitions, demonstrations first."""
+        both = TransitionStore(capacity=None)
+        for store in (self._kept._store, self._store):
+            both.extend(store.chunk())
+        return both
 
     def length(self) -> int:
         """The number of stored transitions, including demonstrations."""
@@ -123,6 +133,26 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     def num_transitions(self) -> int:
         return super().num_transitions() + self.num_demonstrations
+
+    def transitions_at(self, positions: np.ndarray) -> Batch:
+        """The transitions at positions [N]: first the demonstrations, then the agent's own, each oldest first."""
+        is_own = positions >= self.num_demonstrations
+        kept = self._kept.transitions_at(positions[~is_own])
+        own = super().transitions_at(positions[is_own] - self.num_demonstrations)
+        order = np.argsort(np.argsort(is_own, kind="stable"))
+        return Batch.joined([part for part in (kept, own) if len(part)] or [own])[order]
+
+    def mean_reward(self) -> float:
+        both = self._both()
+        return float(both.rewards.values[both.all_rows()].mean()) if both.length else float("nan")
+
+    def save(self, file_path: str | os.PathLike) -> None:
+        """Write all transitions to one ``.npz`` file of columns, demonstrations first. ``load`` stores them as the
+        agent's own.
+
+        :raises CoachError: if the file cannot be written
+        """
+        write_data(file_path, {"store": self._both().get_state()})
 
     def sample(self, size: int) -> Batch:
         """Sample ``size`` transitions. The sum of all priorities is divided into ``size`` equal segments, and one

@@ -19,10 +19,6 @@ FILE = "dictionary.npz"
 
 
 def _faiss() -> ModuleType:
-    """Import the package ``faiss``.
-
-    :raises CoachError: if the package is not installed
-    """
     try:
         import faiss
     except ImportError as error:
@@ -267,10 +263,7 @@ class AnnoyDictionary:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state from ``get_state``.
-
-        :raises CoachError: if the keys have another size, or there are too many
-        """
+        """Restore the state from ``get_state``. :raises CoachError: if the keys do not fit"""
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
             raise CoachError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator
 
 import numpy as np
 
@@ -106,14 +105,6 @@ class ExperienceReplay(Memory):
             f"{'' if self.allow_duplicates else ', or set memory.allow_duplicates_in_batch_sampling to True'}"
         )
 
-    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Yield batches of ``size`` transitions until each transition was used once, in random order. The last batch
-        may be smaller.
-        """
-        order = self.rng.permutation(self._store.length)
-        for start in range(0, len(order), size):
-            yield self._store.batch_at(order[start : start + size])
-
     def get_transition(self, transition_index: int, lock: bool = True) -> Transition | None:
         """The transition at an index, oldest first (-1 is the newest); None if the index is out of range."""
         length = self._store.length
@@ -126,9 +117,7 @@ class ExperienceReplay(Memory):
         return self.get_transition(transition_index)
 
     def remove_transition(self, transition_index: int, lock: bool = True) -> None:
-        """Remove the transition at an index. An index out of range is ignored. Only the oldest transition can be
-        removed fast.
-        """
+        """Remove a transition, fast if it is the oldest. An index out of range is ignored."""
         self.assert_not_frozen()
         length = self._store.length
         if -length <= transition_index < length:

@@ -203,19 +203,13 @@ class SegmentTree:
                 rests += values
                 rests -= self._running[level].take(leaves)
         if np.count_nonzero(values) < len(values):
-            self._leave_empty_leaves(leaves, values)
+            # In about one of 1e16 cases, rounding leads to an unused leaf after the last value of a block.
+            empty = values == 0
+            leaves[empty], values[empty] = self._levels[0].argmax(), self._levels[0].max()
         return leaves, values
 
-    def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
-        # In about one of 1e16 cases, rounding leads to an unused leaf after the last value of a block.
-        empty = values == 0
-        leaves[empty] = self._levels[0].argmax()
-        values[empty] = self._levels[0].max()
-
     def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
-        """Find the leaf at which the running sum first exceeds ``val``. Return the leaf, its value, and its data from
-        ``add``.
-        """
+        """The leaf at which the running sum first exceeds ``val``, its value, and its data from ``add``."""
         leaves, values = self.sample(np.asarray([val]) / self.total_value())
         leaf = int(leaves[0])
         return leaf, float(values[0]), self._data.get(leaf)
@@ -275,12 +269,9 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the largest weight
     in the memory.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
-    :param alpha: exponent of the priorities: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: correction of the bias of prioritized sampling: 0 is no correction, 1 the full correction. The
-        value is a ``Schedule``. It advances by one with each call of ``sample``. None is ``ConstantSchedule(0.4)``
-    :param epsilon: number added to the errors. If it is above 0, transitions with the error 0 are sampled too
-    :param allow_duplicates_in_batch_sampling: True if a transition may be in one batch more than once
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions. The
+        other parameters are the same as in ``PrioritizedExperienceReplayParameters``
+    :param beta: a ``Schedule``; None is ``ConstantSchedule(0.4)``
     """
 
     has_priorities = True
