@@ -67,6 +67,8 @@ class TruncatedNormal(NoiseLevel):
         return GaussianChoice()
 
     def _draw(self, mean: float, std: float, low: float, high: float) -> float:
+        if not math.isfinite(mean + std):
+            return math.nan  # no proposal would be accepted, so the loop would not end
         if std <= 0:
             return min(max(mean, low), high)
         drawn = mean + std * truncated_standard_normal((low - mean) / std, (high - mean) / std, self.rng)
