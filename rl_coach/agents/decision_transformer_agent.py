@@ -125,6 +125,7 @@ class DecisionTransformerAgent(ImitationAgent):
         )
     }
     memory_requirement = MemoryRequirement.EPISODES
+    max_n_step = 0
     reason_to_act_alone = "only one process knows the best return in the data: leave out -dc and -n"
     episode_class = ContextEpisode
     episode: ContextEpisode
