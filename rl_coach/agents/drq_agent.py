@@ -141,7 +141,8 @@ class DrQv2Agent(DDPGAgent):
         return [name for name in images if name in embedded and spaces[name].num_dimensions == 3]
 
     def make_update_rule(self) -> Stages:
-        return drq_stages(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action)
+        is_share = getattr(self.ap.exploration, "noise_as_percentage_from_action_space", True)
+        return drq_stages(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action, is_share)
 
     def learning_scalars(self) -> dict[str, float]:
         policy: Any = self.exploration_policy
