@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward
 from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.agents.core.experience import stored_info
 from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, RunPhase, Transition
 from rl_coach.filters.filter import InputFilter, OutputFilter, changes_nothing
 from rl_coach.logger import screen
@@ -145,7 +146,7 @@ class Actor:
             next_state=filtered.next_state,
             game_over=filtered.game_over,
             # a copy, because ``Experience.add`` adds entries that the environment must not see
-            info=dict(filtered.info),
+            info=stored_info(filtered.info),
             terminated=filtered.terminated,
         )
         if agent.distance_from_goal is not None and episode.incoming_goal is not None:

@@ -7,6 +7,7 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.experience import stored_info
 from rl_coach.agents.core.inference import StateColumns, filtered_columns
 from rl_coach.agents.core.overrides import ALLOWED
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
@@ -188,7 +189,7 @@ class ColumnActors:
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
         # the arrays are not copied: no later step may write into them
-        infos = dict(step.infos) if agent.experience.stores_infos else {}
+        infos = stored_info(step.infos) if agent.experience.stores_infos else {}
         transitions = Batch.from_columns(
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )

@@ -27,6 +27,13 @@ from rl_coach.utils import CoachError
 _MOST_STEPS_AHEAD = 256
 
 
+def stored_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an environment's info, for a transition. The copy has no ``weight``: memories give importance weights
+    to sampled transitions under this name.
+    """
+    return {name: value for name, value in info.items() if name != "weight"}
+
+
 @dataclass
 class EnvironmentProgress:
     """Steps and episodes of an environment since the last report to the trainer.
