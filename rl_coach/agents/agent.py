@@ -195,8 +195,7 @@ class Agent(CoachNames, AgentInterface):
         self.memory.seed(memory)
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
-        """Compute the spaces after the filters from the environment's spaces, and build the parts that depend on
-        them."""
+        """Compute the spaces after the filters, and build the parts that depend on them."""
         building.set_spaces(self, spaces)
         check(self.ap, self.name)
         refuse(self.unmet_by_actions())
@@ -255,16 +254,13 @@ class Agent(CoachNames, AgentInterface):
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
-        """The algorithm's update as a pure function, or a pure function for each of its stages; see
-        ``rl_coach.architectures.update``."""
+        """The update as a pure function, or one for each of its stages; see ``rl_coach.architectures.update``."""
         raise NotImplementedError(
             f"{type(self).__name__} has no update rule: define make_update_rule, or override learn_from_batch"
         )
 
     def initialize_session_dependent_components(self) -> None:
-        """Fill the memory. Called after the networks are created: a subclass may add other work that needs the
-        networks.
-        """
+        """Fill the memory. A subclass may add other work that needs the networks, which exist now."""
         self.load_memory_from_file()
 
     def load_memory_from_file(self) -> None:
@@ -294,9 +290,7 @@ class Agent(CoachNames, AgentInterface):
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
     ) -> Signal:
-        """Create a signal for the CSVs: its statistics over each episode, or its value at each step (in-episode
-        CSV).
-        """
+        """Create a signal for the CSVs: statistics of each episode, or the value at each step (in-episode CSV)."""
         return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
 
     def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -313,9 +307,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def writes_steps(self) -> bool:
-        """True if the steps of the present episode have rows. Only steps in the first copy of the environment have
-        rows.
-        """
+        """True if the episode's steps have rows: only in the first copy of the environment."""
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
 
     def get_success_rate(self) -> float:
@@ -482,9 +474,7 @@ class Agent(CoachNames, AgentInterface):
         return inference.filtered(self, state, update_filter_internal_state and not self.is_in_evaluation)
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
-        """The predictions for states [B, ...], for another agent. :raises CoachError: if no network predicts
-        this type
-        """
+        """Predictions for states [B, ...], for another agent. :raises CoachError: if no network makes them"""
         return predictions_of(self.networks, states, prediction_type)
 
     @property
@@ -609,9 +599,7 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
-        """Record an episode that was played without an ``Actor``, such as in a compiled loop. The clock has already
-        counted its steps.
-        """
+        """Record an episode that no ``Actor`` played, as in a compiled loop. The clock has counted its steps."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
         self.recorder.report(report)
@@ -661,9 +649,7 @@ class Agent(CoachNames, AgentInterface):
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """The savers of the networks. A subclass may add savers. A saver writes files next to each checkpoint, and
-        reads them when the run resumes.
-        """
+        """The savers of the networks. A subclass may add savers of files next to each checkpoint."""
         savers = SaverCollection()
         for network in self.networks.values():
             savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))

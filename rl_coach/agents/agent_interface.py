@@ -101,9 +101,7 @@ class AgentInterface:
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Set the attributes ``owners``, ``run_parameters`` and ``stop_if_asked`` of an agent in a graph. Called before
-        ``setup_logger``.
-        """
+        """Set the attributes of these names of an agent in a graph. Called before ``setup_logger``."""
         self.owners = owners
         self.run_parameters = run_parameters
         self.stop_if_asked = stop_if_asked
@@ -161,9 +159,7 @@ class AgentInterface:
         """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """Return the episode in progress, or None without one. ``take_up_episode`` continues it after another
-        episode, or in another run.
-        """
+        """Return the episode in progress, for ``take_up_episode`` in this run or another one; None without one."""
         return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
@@ -173,9 +169,7 @@ class AgentInterface:
         """
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Seed the random streams for the evaluation in progress. The random streams of training continue after the
-        evaluation.
-        """
+        """Seed the random streams for the evaluation. The streams of training continue after it."""
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
@@ -186,9 +180,7 @@ class AgentInterface:
 
     @property
     def optimizer_steps(self) -> int:
-        """Number of updates of the agent's networks so far. Each minibatch counts: PPO makes many updates in a training
-        iteration.
-        """
+        """Number of optimizer steps so far. Each minibatch is one; PPO makes many in a training iteration."""
         return self.training_iteration
 
     def sync(self) -> None:
@@ -211,9 +203,7 @@ class AgentInterface:
 
     @property
     def acts_otherwise(self) -> str | None:
-        """The override, as ``Class.method``, that may make the agent act differently from ``policy_description``; None
-        without an override.
-        """
+        """The override, as ``Class.method``, that may make ``policy_description`` wrong; None without one."""
         return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
@@ -249,9 +239,7 @@ class AgentInterface:
         return SaverCollection()
 
     def fits(self) -> dict[str, str]:
-        """Descriptions of the agent's parts, by name. An agent can restore the state of another agent only if their
-        descriptions are equal.
-        """
+        """The agent's parts by name, as text. Only agents with equal texts can restore each other's states."""
         return {"agent": type(self).__name__}
 
     def set_session(self, sess: Any) -> None:

@@ -93,9 +93,7 @@ _WELL_KNOWN = ("SAC", "TD3", "DDPG", "DQN", "Rainbow", "ClippedPPO", "A2C")
 
 
 def kinds_of_actions(parameters: AgentParameters) -> list[str]:
-    """The kinds of actions that all heads of the networks and the exploration policy support: ``"discrete"``,
-    ``"continuous"``, both or none.
-    """
+    """The kinds that all heads and the exploration support: ``"discrete"``, ``"continuous"``, both or none."""
     heads = [head.path for network in parameters.network_wrappers.values() for head in network.heads_parameters]
     supported = [getattr(component_class(one, HEADS, Head), "supported_actions", (ActionSpace,)) for one in heads]
     exploration: Any = parameters.exploration

@@ -157,9 +157,7 @@ class DirectionLearning(PhaseLearning):
 
     @property
     def _pairs(self) -> dict[int, dict[int, float]]:
-        """The returns of the directions that have been played on both sides: dicts from the seed, and then from the
-        side.
-        """
+        """``_present``, but only directions that have been played on both sides."""
         return {seed: sides for seed, sides in self._present.items() if len(sides) == 2}
 
     def is_due(self) -> bool:

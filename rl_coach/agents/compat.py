@@ -1,6 +1,4 @@
-"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach 1 use these
-names.
-"""
+"""An agent's attributes and methods under Coach's old names, for programs written for Coach 1."""
 
 from __future__ import annotations
 

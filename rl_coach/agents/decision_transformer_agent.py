@@ -44,8 +44,7 @@ RETURNS, ACTIONS, TIMESTEPS = "return_to_go", "actions", "timestep"
 
 
 class DecisionTransformerNetworkParameters(NetworkParameters):
-    """A causal transformer over returns to go, states and actions. The agent makes its embedders, one for each
-    observation of the environment."""
+    """A causal transformer over returns to go, states and actions. The agent makes its embedders."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,8 +115,7 @@ class ContextEpisode(EpisodeInProgress):
 
 
 class DecisionTransformerAgent(ImitationAgent):
-    """Learns to predict recorded actions from the returns that followed them. To act, it predicts the action for a high
-    return."""
+    """Learns which actions were followed by which returns, and acts as for a high return."""
 
     network_requirements = {
         "main": NetworkRequirement(

@@ -50,9 +50,7 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 
 
 class GAILAgentParameters(ClippedPPOAgentParameters):
-    """PPO that gets a higher reward for steps that resemble the demonstrations in
-    ``memory.load_memory_from_file_path``.
-    """
+    """PPO with a higher reward for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
     algorithm: GAILAlgorithmParameters

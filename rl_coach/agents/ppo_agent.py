@@ -158,8 +158,7 @@ class PPOAgent(SeparateNetworksAgent):
         return np.column_stack([observations, steps])
 
     def update_kl_coefficient(self) -> None:
-        """Increase the weight of the penalty if the new policy is too far from the policy that played. Decrease it
-        if the new policy is too near."""
+        """Adapt the weight of the penalty to the distance between the new policy and the policy that played."""
         target = self.ap.algorithm.target_kl_divergence
         self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.learning.divergence, target)
         self.kl_coefficients.add_sample(self.kl_coefficient)

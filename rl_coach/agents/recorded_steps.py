@@ -76,8 +76,7 @@ def _rows(
 
 
 def _positional(column: Any) -> Any:
-    """A column with the rows in their order. A column of pandas becomes an array, because its labels need not be the
-    numbers of the rows."""
+    """A column by position: the labels of a column of pandas need not be the numbers of its rows."""
     if isinstance(column, Mapping):
         return {name: _positional(part) for name, part in column.items()}
     return np.asarray(column) if hasattr(column, "__array__") and np.ndim(column) else column

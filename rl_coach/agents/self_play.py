@@ -206,8 +206,7 @@ class SelfPlay:
         self._num_frozen += 1
 
     def forget_oldest(self) -> None:
-        """Remove the oldest policies from a pool that is too large. Call it between episodes, when no opponent uses
-        them."""
+        """Remove the oldest policies from a full pool. Call it between episodes, when no opponent uses them."""
         for member in self._pool[: -self._parameters.pool_size]:
             self._loaded.pop(member.number, None)
         del self._pool[: -self._parameters.pool_size]

@@ -72,9 +72,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return mean, std
 
     def _levels(self, count: int) -> np.ndarray:
-        """The standard deviations [count] of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
-        steps.
-        """
+        """The standard deviations of the next ``count`` actions. In TRAIN, the schedule advances."""
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
         return self.noise_schedule.next_values(count)

@@ -1,6 +1,4 @@
-"""Explores with noise that is a function of the state. The function stays the same for several steps, so actions are
-smooth.
-"""
+"""Explores with noise that is a function of the state. It changes rarely, so that actions are smooth."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Adds the accumulated reward of the episode to the measurements, if the agent's setting
-``algorithm.use_accumulated_reward_as_measurement`` is True.
-"""
+"""The episode's accumulated reward as a measurement; see ``use_accumulated_reward_as_measurement``."""
 
 from __future__ import annotations
 

@@ -163,9 +163,7 @@ class Actor:
         return ended
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
-        """The answer with two more observations, if the agent uses them: the goal of the level above, and the
-        accumulated reward.
-        """
+        """The answer with the goal of the level above, and with the accumulated reward, if the agent uses them."""
         episode, extended = self.episode, copy.copy(filtered)
         if episode.incoming_goal is not None:
             extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
@@ -204,9 +202,7 @@ class Actor:
         return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def _remember_present_state(self) -> None:
-        """Feed the present state to the recurrent network, if the choice of the action did not do this (a random
-        action). Otherwise the recurrent state would miss this step.
-        """
+        """Feed the state to the recurrent network if a random action has skipped it, so that no step is missing."""
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
         # the same object: a prediction replaces the state and does not write to it
@@ -223,9 +219,7 @@ class Actor:
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Pursue a goal of the level above. Until the next goal, this goal is the ``desired_goal`` of the agent's
-        states.
-        """
+        """Pursue a goal of the level above: the ``desired_goal`` of the agent's states until the next goal."""
         # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode

@@ -158,9 +158,7 @@ class Actors:
 
     @property
     def prediction(self) -> Any:
-        """The prediction of the networks for the state of the current actor. When it is first read, the networks
-        predict for all states of ``ask_together``.
-        """
+        """The prediction for the current actor's state. The first access predicts for all of ``ask_together``."""
         if self._predictions is None:
             # not earlier: if all actions are random, nothing is predicted
             self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))

@@ -79,9 +79,7 @@ class BatchSource:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
 
     def get_state(self) -> dict[str, Any]:
-        """The state that a checkpoint needs to continue exactly, as plain data. It does not include the memory, and may
-        be empty.
-        """
+        """The state, without the memory, that a checkpoint needs to continue exactly; may be empty."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -167,9 +165,7 @@ class DataSetPass(BatchSource):
         return self._rows(np.concatenate(taken))
 
     def updates_left_in_epoch(self, batch_size: int) -> int:
-        """The number of updates that complete the present epoch, at least 1. The last of them may contain the first
-        rows of the next epoch.
-        """
+        """The number of updates that complete the epoch, at least 1. The last may begin the next epoch."""
         left = len(self._order) - self._position or self._num_rows()
         return max(1, -(-left // batch_size))
 

@@ -104,9 +104,7 @@ class TrainingClock:
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """A list for the next updates: True if targets are updated after the update. None if targets are updated after
-        each update.
-        """
+        """For each of the next updates, True if targets are updated after it. None: after each update."""
         if not self._updates_targets_within_calls:
             return None
         period = self.target_period.num_steps

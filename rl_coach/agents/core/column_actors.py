@@ -269,9 +269,7 @@ class ColumnActors:
 
 
 def override_that_keeps_off(agent: Any) -> str | None:
-    """The name, as ``Class.method``, of a user's override that acting in columns would not call; None if all are
-    called.
-    """
+    """A user's override, as ``Class.method``, that acting in columns would not call; None without one."""
     if (override := why_not_on_fast_path(agent, ALLOWED["columns"])) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)

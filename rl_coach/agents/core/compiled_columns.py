@@ -75,9 +75,7 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
 
 
 def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
-    """A message if an agent that learns from single steps has a recurrent network and thus no compiled loop; otherwise
-    None.
-    """
+    """The reason if a network is recurrent, for an agent that learns from single steps; otherwise None."""
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
     return "only ClippedPPO has a compiled form with a recurrent network" if is_recurrent else None

@@ -79,9 +79,7 @@ class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The columns [T N, ...] that the rule needs in addition to states, actions and weights; and the arrays
-        to log.
-        """
+        """The columns [T N, ...] of the rule besides states, actions and weights; and the arrays to log."""
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,7 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
         self._length = sequence_length
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """The same results as in ``PolicyInEpochs``. The network is unrolled as in learning: each sequence starts from
-        its stored recurrent state.
-        """
+        """As in ``PolicyInEpochs``, but unrolled as in learning: from the stored state of each sequence."""
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 

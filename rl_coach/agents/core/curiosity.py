@@ -219,9 +219,7 @@ class CuriousBatches(BatchSource):
 
 
 def add_networks(agent: Any) -> None:
-    """Add the predictor and the constant network to the settings of a curious agent. The agent's other networks choose
-    actions.
-    """
+    """Add the two networks of curiosity to the settings. The other networks choose actions."""
     if agent.ap.curiosity is None:
         return
     others = [name for name in agent.ap.network_wrappers if name not in (PREDICTOR, CONSTANT)]

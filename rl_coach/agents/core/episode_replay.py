@@ -1,6 +1,4 @@
-"""Sources of steps from complete episodes: steps with later measurements, and contexts of steps that follow each
-other.
-"""
+"""Sources of steps of complete episodes: with later measurements, or as contexts of consecutive steps."""
 
 from __future__ import annotations
 

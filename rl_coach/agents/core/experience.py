@@ -356,9 +356,7 @@ class Experience:
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
-    """[A, K], the K parts of each of the A recorded actions, if only the agent's actions are split into parts;
-    otherwise None.
-    """
+    """[A, K], the parts of each recorded action, if only the own actions have parts; otherwise None."""
     actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None

@@ -206,8 +206,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """The requirements of an agent. An inherited requirement does not apply if the agent overrides the method that
-    needs it."""
+    """The requirements of an agent, except inherited ones of methods that it overrides."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)

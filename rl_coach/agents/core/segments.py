@@ -333,9 +333,7 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The number of segments or episodes that the next update still needs. By default an update needs one segment
-        of each process.
-        """
+        """The segments or episodes that the next update still needs: by default one segment of each process."""
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
@@ -355,8 +353,7 @@ class SegmentLearning(Learning):
         self._received.add(played, self._received.starts_of(played, self._agent.recurrent_state))
 
     def _ended(self) -> list[int]:
-        """The copies of the environment with a segment that has ended: it has enough steps, its episode is over, or
-        all copies together have enough steps for an update."""
+        """The copies with a segment that has ended: by its steps, its episode, or the steps of all copies."""
         episodes, settings = self._episodes, self._settings
         steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]

@@ -192,9 +192,7 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """The number of updates that one compiled call can make: those of a training phase. More updates need several
-        calls.
-        """
+        """The number of updates that one compiled call can make: by default those of a training phase."""
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
@@ -331,9 +329,7 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
-        the gradients.
-        """
+        """Make one update within ``learn_from_batch``. The caller records its loss and gradients."""
         if not self._batches.gives_sequences:
             columns = padded(columns)
         self.latest = result = self.update(columns, batch, is_counted=True)
@@ -382,8 +378,7 @@ class BatchLearning(PhaseLearning):
 
 
 class DataSetLearning(PhaseLearning):
-    """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
-    at the end of an epoch."""
+    """Learns in passes over a data set: ``UPDATES`` updates in a call, or fewer at the end of an epoch."""
 
     UPDATES = 32  # large enough for a small cost of a call, small enough for a display that moves
 

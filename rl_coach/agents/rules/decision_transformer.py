@@ -1,5 +1,4 @@
-"""The update of Decision Transformer (Chen et al. 2021, "Decision Transformer: reinforcement learning via sequence
-modeling"), as pure functions."""
+"""The update of Decision Transformer (Chen et al. 2021)."""
 
 from __future__ import annotations
 

@@ -31,9 +31,7 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 
 def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
-    """The values ``q`` [B, A], replaced by a very low number if the observation ``mask_name`` of a state forbids the
-    action.
-    """
+    """The values [B, A], replaced by a very low number where ``states[mask_name]`` forbids the action."""
     return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 

@@ -1,5 +1,4 @@
-"""Update of augmented random search (Mania et al. 2018, "Simple random search provides a competitive approach to
-reinforcement learning")."""
+"""Update of augmented random search (Mania et al. 2018)."""
 
 from __future__ import annotations
 
