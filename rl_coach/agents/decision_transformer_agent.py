@@ -225,11 +225,7 @@ class DecisionTransformerAgent(ImitationAgent):
         return transition
 
     def _step(self, state: StateType, reward: Any = 0.0) -> dict[str, np.ndarray]:
-        """The network's inputs for one step, without the action of this step.
-
-        :param state: the state after the agent's filters
-        :param reward: the step's reward if the episode's total already includes it; 0 otherwise
-        """
+        """The inputs for one step before its action. ``reward``: of this step, if the episode's total includes it."""
         algorithm, episode = self.ap.algorithm, self.episode
         target = (self.best_return or 0.0) if algorithm.target_return is None else algorithm.target_return
         step = {name: np.float32(state[name]).ravel() for name in self._observations}

@@ -111,10 +111,7 @@ class PolicyAgent(Agent):
         return None if choice is None else PolicyDescription(self.policy_network, self._policy_output_names, choice)
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
-        """The exploration policy's choice.
-
-        :raises TrainingError: if the policy has diverged; the error names the network and the step
-        """
+        """The exploration policy's choice. :raises TrainingError: if the policy has diverged"""
         policy = self.actor.exploration_policy
         with self._explaining_divergence():
             return policy.get_action(outputs) if mask is None else policy.get_action(outputs, mask)

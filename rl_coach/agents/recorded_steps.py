@@ -55,11 +55,7 @@ def steps_of(data: Any) -> list[dict[str, Any]]:
 def _rows(
     data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Checked steps; see ``steps_of``.
-
-    :raises CoachError: if the data have another form, a necessary column is missing, a column is unknown, the columns
-        differ in length, or an end of an episode is neither true nor false
-    """
+    """``steps_of``, with checked columns and ends of episodes. :raises CoachError: if one is missing or wrong"""
     found = steps_of(data)
     for number, one in enumerate(found):
         for name in ("terminals", "truncated"):
@@ -157,12 +153,7 @@ def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
 
 
 def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
-    """The observation after each step of an episode: its ``next_states``, or the state of the next step. If the
-    observation after the last step of a terminated episode is missing, the last state replaces it: no value depends on
-    it.
-
-    :raises CoachError: if the last observation of a truncated episode is missing
-    """
+    """The observation after each step of an episode: its ``next_states``, or the state of the next step."""
     found = []
     for number in episode:
         step = steps[number]
@@ -170,7 +161,7 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
             found.append(step["next_states"])
         elif number < episode[-1]:
             found.append(steps[number + 1]["states"])
-        elif step["terminals"]:
+        elif step["terminals"]:  # no value depends on this observation
             found.append(step["states"])
         else:
             raise CoachError(

@@ -156,11 +156,7 @@ class ValueOptimizationAgent(Agent):
         self._fit_to_memory("reward_model", epochs, self.get_reward_model_loss)
 
     def _fit_to_memory(self, network_name: str, epochs: int, learn: Callable[[Batch], float]) -> None:
-        """Train a network on the memory's training episodes, and print its loss.
-
-        :param epochs: number of passes over the transitions
-        :param learn: makes an update on a batch, which has passed the agent's filters, and returns the loss
-        """
+        """Train a network on the memory's training episodes with ``learn``, and print its loss."""
         size, what = self.ap.network_wrappers[network_name].batch_size, network_name.replace("_", " ")
         with screen.waiting_for(f"training the {what}"):
             for _ in range(epochs):

@@ -164,10 +164,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 
 
 def _require_passes(agent: Any) -> None:
-    """Check that an agent learns in passes over its data if its rows are epochs.
-
-    :raises CoachError: if the agent's rows are epochs, but its source of batches makes no passes
-    """
+    """Check that an agent makes passes over its data if its rows are epochs."""
     if agent.batches.epoch is not None:
         return
     source = type(agent.batches).__name__

@@ -98,8 +98,7 @@ class TrainingClock:
 
     @property
     def _updates_targets_within_calls(self) -> bool:
-        """True if targets are updated after every 2 to 10 updates. Then a compiled call of many updates also updates
-        the targets, because calls of so few updates would be slow."""
+        """True if targets are updated after every 2 to 10 updates: calls of so few updates would be slow."""
         period = self.target_period
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 

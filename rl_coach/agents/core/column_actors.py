@@ -60,8 +60,7 @@ class ColumnActors:
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
-        """Continue episodes that were played one by one. The steps in their buffers move to the memory. The next update
-        learns from them together with later steps."""
+        """Continue episodes that were played one by one. The steps in their buffers move to the memory."""
         for episode in episodes:
             self._agent.experience.cut(episode, {})
         self.steps = np.array([episode.steps for episode in episodes])
@@ -211,11 +210,7 @@ class ColumnActors:
         return ended
 
     def _filtered(self, states: Columns, beginning: np.ndarray | None = None) -> StateColumns:
-        """Filter observations.
-
-        :param states: [K, ...] by name
-        :param beginning: [K] the actors that begin an episode; None if the episodes of all actors continue
-        """
+        """Filter observations [K, ...] of the actors ``beginning`` an episode, or [N, ...] of all actors."""
         filtered = StateColumns(states)
         if not self._filters:
             return filtered
@@ -236,11 +231,7 @@ class ColumnActors:
         return self._of_acting(member.filter_batch, column)
 
     def _of_acting(self, filter_rows: Callable[[np.ndarray, bool], Any], column: np.ndarray) -> np.ndarray:
-        """Filter the rows of the actors that acted. The answers to the others do not count, also not in the statistics
-        of filters, so their rows become zeros.
-
-        :param column: [N, ...]
-        """
+        """[N, ...], filtered for the actors that acted. The others do not count in statistics, and get zeros."""
         if self._acting is None:
             return filter_rows(column, True)
         rows = np.asarray(filter_rows(column[self._acting], True))

@@ -135,9 +135,7 @@ class CompiledSequences(CompiledEpochs):
         return Minibatches(self._settings.epochs * per_epoch, scalars, rows)
 
     def _orders_of(self, key: Any, count: Any) -> Any:
-        """[E, N T] int32: for each epoch, the numbers below ``count`` in random order, and then the other numbers up to
-        N T. The other numbers stand for no sequence.
-        """
+        """[E, N T] int32, a random order of the numbers below ``count`` for each epoch; then all other numbers."""
         ops, orders = self._ops, self._orders(key)
         # a uniform order of all numbers also gives a uniform order of the numbers below count
         places = ops.arange(self._rows)
@@ -145,11 +143,7 @@ class CompiledSequences(CompiledEpochs):
         return ops.take_along_axis(orders, first, axis=-1)
 
     def _rows_of(self, sequences: PlayedSequences, chosen: Any, is_there: Any) -> tuple[Any, Any]:
-        """The rows and weights of a minibatch; see ``Minibatches.rows``.
-
-        :param chosen: [S], the numbers of the minibatch's sequences
-        :param is_there: [S] bool, False for padding
-        """
+        """The rows and weights of a minibatch of the sequences ``chosen`` [S], where ``is_there`` [S]."""
         ops = self._ops
         starts = ops.take(sequences.starts, chosen, axis=0)
         rows, is_present = sequence_rows(ops, starts, ops.take(sequences.lasts, starts, axis=0), self._length)

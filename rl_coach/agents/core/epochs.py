@@ -259,11 +259,11 @@ class EpisodeColumns:
         return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
 
     def _intrinsic(self, batch: Batch, outputs: Columns) -> tuple[np.ndarray, Columns]:
-        """Advantages [N] of intrinsic rewards, and the columns of the rule about them. Intrinsic returns continue over
-        the ends of episodes (Burda et al. 2018, section 2.3)."""
+        """Advantages [N] of intrinsic rewards, and the columns about them."""
         agent, (value_output,) = self._agent, self._intrinsic_outputs
         columns, values = agent.curiosity.columns(batch.next_state_columns), outputs[value_output]
         rewards = agent.curiosity.rewards(columns)
+        # intrinsic returns continue over the ends of episodes (Burda et al. 2018, section 2.3)
         order, ends = streams(batch, agent.parallel is None)
         following = self._values_after(batch, order[ends], outputs, value_output)
         estimate = partial(agent._advantages_and_returns, discount=agent.curiosity.parameters.intrinsic_discount)
@@ -274,11 +274,7 @@ class EpisodeColumns:
         return advantages, columns
 
     def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
-        """[N, ...] by name, the outputs of a network for the states.
-
-        A recurrent network is unrolled as in learning: each sequence starts from its stored recurrent state. The
-        outputs then include the recurrent state after each row.
-        """
+        """[N, ...] by name, the outputs for the states, and the state after each row of a recurrent network."""
         online = network.online_network
         inputs = {name: batch.state_columns[name] for name in network.input_names}
         if sequences is None or not network.is_recurrent:
@@ -288,12 +284,7 @@ class EpisodeColumns:
         return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
 
     def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns, value_output: str) -> np.ndarray:
-        """The critic's values [E] of the next states of some rows.
-
-        :param rows: [E]
-        :param outputs: the critic's outputs for all rows, with the recurrent states from which it continues
-        :param value_output: the output with the values
-        """
+        """The critic's values [E] of the next states of ``rows`` [E], after the recurrent states in ``outputs``."""
         network = self._critic.online_network
         inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
         if not self._is_recurrent or self._critic is not self._policy:

@@ -299,10 +299,7 @@ class Experience:
             buffer.transitions[-1] = last
 
     def _compute_returns(self, buffer: Episode) -> float:
-        """Set the returns and the n-step rewards of the transitions.
-
-        :return: the discounted sum of all rewards in the buffer, for any ``n_step``
-        """
+        """Set returns and n-step rewards. :return: the discounted sum of all rewards, for any ``n_step``"""
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward
             for transition in buffer.transitions:
@@ -363,12 +360,7 @@ def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) 
 
 
 def _split(transition: Any, combinations: np.ndarray, mask_name: str | None) -> None:
-    """Replace the number of a combination by the choices of its parts, and masks [A] over combinations by masks [K, M]
-    over the choices of each part. A choice is allowed if a combination with it is allowed.
-
-    :param combinations: [A, K], the parts of each combination
-    :param mask_name: the name of the masks among the observations; None if there are no masks
-    """
+    """Replace an action by its parts, and masks [A] by masks [K, M] with the choices of all allowed actions."""
     transition.action = combinations[transition.action]
     for state in (transition.state, transition.next_state):
         if mask_name in state:

@@ -128,12 +128,7 @@ class RolloutBatch(Batch):
 
 
 def _episode_by_episode(over: np.ndarray, acted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of rows in the result of ``Rollout.take``.
-
-    :param over: [T, N] True where an episode ended
-    :param acted: [T, N] False for rows that do not count
-    :return: [B] the places ``t * N + n``; [O] the places of the last rows of the open episodes
-    """
+    """[B], the places t * N + n in the order of ``Rollout.take``; [O], the last places of the open episodes."""
     num_actors = over.shape[1]
     rows = [np.flatnonzero(column) * num_actors + actor for actor, column in enumerate(acted.T)]
     parts, begins = [], [0] * num_actors

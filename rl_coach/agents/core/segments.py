@@ -382,15 +382,12 @@ class SegmentLearning(Learning):
         return found
 
     def _arrived(self) -> list[Segment]:
-        """The received segments of one update. The network predicts for all of them in one call.
-
-        The network predicts separately for each segment from ``_played``. In one call for all of them, the rounding of
-        a segment's outputs could depend on the number of the other segments.
-        """
+        """The received segments of one update. One call predicts for all of them."""
         segments = [
             Segment(self._update_loop.filtered(one), one.start)
             for one in self._received.take(self._settings.received_per_update)
         ]
+        # not those from ``_played``: the rounding of outputs could depend on the number of segments in the call
         if self._asked is not None:
             for segment, outputs in zip(segments, outputs_of(self._asked, segments)):
                 segment.outputs = outputs

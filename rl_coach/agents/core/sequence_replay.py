@@ -143,10 +143,7 @@ class _UnrolledView:
         return [{name: chosen(output) for name, output in head.items()} for head in self._unrolled[of_target]]
 
     def _first_row(self, states: dict[str, Any]) -> int:
-        """The first row of the unrolled sequences for some states: 0 for the states and 1 for the next states.
-
-        :raises CoachError: if the given states are not the states or the next states of the rule's batch
-        """
+        """The first unrolled row of the given states: 0 for ``states``, 1 for ``next_states``."""
         # compared by identity, because values are not known while the rule is traced
         for row, known in enumerate((self._learned.states, self._learned.next_states)):
             if all(known.get(name) is column for name, column in states.items()):

@@ -229,15 +229,7 @@ class UpdateLoop:
         return filtered
 
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
-        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
-
-        The step is compiled for the updates of a whole phase. If due targets or the end of the run cut a phase, the
-        columns are padded and the same step makes fewer updates, so nothing is compiled again.
-
-        :param with_targets: True if the call also updates the targets, after those updates that
-            ``TrainingClock.target_updates`` selects
-        :return: the sum of the losses, which the device may still compute
-        """
+        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due."""
         clock, algorithm = self._clock, self._settings.algorithm
         # a single update has a compiled step without a loop, because XLA's convolutions are slow in loops
         compiled = 1 if count == 1 else self._most_per_call

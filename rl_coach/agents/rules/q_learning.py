@@ -47,8 +47,6 @@ def q_learning_update(
 
     :param target: [B]
     :param q: [B, A], the online network's values
-    :param is_huber: True: Huber loss. False: squared error
-    :param loss_weight: weight of the head's loss
     :param mean: computes the network's loss from ``(ops, losses, weights)``; losses and weights are [B]
     """
     td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
@@ -105,7 +103,6 @@ def conservative_rule(
     :param settings: the settings of the penalty
     :param mask_name: the observation that masks actions, if there is one
     :param is_huber: True if the loss of ``rule`` is the Huber loss
-    :param loss_weight: weight of the head's loss
     """
     scale = loss_weight * (1.0 if is_huber else 2.0)
 
@@ -136,9 +133,7 @@ def munchausen_rule(
     :param temperature: tau
     :param alpha: weight of the bonus
     :param smallest_log_policy: l_0, the lower bound of the scaled log-policy
-    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -161,9 +156,6 @@ def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
     """The loss between Q(s, a) and its lambda-return (Gallici et al. 2024, algorithm 1).
 
     ``extra['returns']`` [B] are the lambda-returns.
-
-    :param is_huber: True: Huber loss. False: squared error
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
