@@ -84,10 +84,7 @@ class AgentGroup(AgentInterface):
         return any(agent.should_train() for agent in self.agents.values())
 
     def train(self) -> SupportsFloat:
-        """Train each agent.
-
-        :return: the sum of the losses; reading it waits for the updates
-        """
+        """Train each agent. :return: the sum of the losses; reading it waits for the updates"""
         losses = []
         for agent in self.agents.values():
             before = agent.training_iteration

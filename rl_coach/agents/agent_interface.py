@@ -137,10 +137,7 @@ class AgentInterface:
         self.last_action_info = action_info
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Observe the environment's answer.
-
-        :return: True if the episode has ended for this agent
-        """
+        """Observe the environment's answer. :return: True if the episode has ended for this agent"""
         raise NotImplementedError(f"{type(self).__name__} must define observe")
 
     def should_train(self) -> bool:
@@ -225,10 +222,7 @@ class AgentInterface:
         """
 
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        """Read the files of ``save_checkpoint``. Called after ``set_state``.
-
-        :param checkpoint_dir: the directory of the checkpoint
-        """
+        """Read the files of ``save_checkpoint`` from a directory. Called after ``set_state``."""
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers for data that are not in ``get_state``. A saver writes files next to each checkpoint. Empty by

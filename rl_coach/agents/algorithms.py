@@ -71,10 +71,7 @@ def plain_name(name: str) -> str:
 
 
 def find_algorithm(name: str) -> NamedAlgorithm:
-    """The algorithm with a name.
-
-    :raises CoachError: if the name is unknown; the message names the most similar name
-    """
+    """The algorithm with a name. :raises CoachError: if it is unknown; the message has the most similar name"""
     name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # keeps the messages short
     wanted, known = plain_name(name), known_algorithms()
     for algorithm in known:

@@ -105,10 +105,7 @@ class GAILAgent(ClippedPPOAgent):
             self.memory.clean()
 
     def before_training(self) -> None:
-        """Check that there are demonstrations.
-
-        :raises CoachError: if there are no demonstrations
-        """
+        """Check that there are demonstrations. :raises CoachError: if there are no demonstrations"""
         if self.demonstrations is None:
             raise CoachError(
                 f"agent '{self.name}' has no demonstrations to imitate: set memory.load_memory_from_file_path, "

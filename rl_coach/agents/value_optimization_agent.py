@@ -149,10 +149,7 @@ class ValueOptimizationAgent(Agent):
         return float(network.train_and_sync_networks(inputs, targets)[0])
 
     def improve_reward_model(self, epochs: int) -> None:
-        """Train the network ``reward_model`` on the rewards of the memory's training episodes.
-
-        :param epochs: number of passes over the transitions
-        """
+        """Train the network ``reward_model`` in passes over the training episodes of the memory."""
         self._fit_to_memory("reward_model", epochs, self.get_reward_model_loss)
 
     def _fit_to_memory(self, network_name: str, epochs: int, learn: Callable[[Batch], float]) -> None:

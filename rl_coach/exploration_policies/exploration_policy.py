@@ -212,10 +212,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         return {"rng": self.rng.bit_generator.state, **schedules}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned.
-
-        :raises CoachError: if the state belongs to another kind of policy
-        """
+        """Restore a state of ``get_state``. :raises CoachError: if it belongs to another kind of policy"""
         try:
             self._restore(state)
         except CoachError:

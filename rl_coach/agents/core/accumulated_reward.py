@@ -29,10 +29,7 @@ def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
 
 
 def with_accumulated_reward(state: StateType, reward: float) -> StateType:
-    """The observations of a state with ``accumulated_reward`` as the last measurement.
-
-    :param reward: the sum of the filtered rewards of the episode so far
-    """
+    """The observations, with ``reward``, the sum of filtered rewards so far, as the last measurement."""
     measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
     return {**state, _NAME: measurements}
 

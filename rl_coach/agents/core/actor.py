@@ -51,10 +51,7 @@ class Actor:
         self._filters_responses = self._filters_actions = True
 
     def for_another_episode(self) -> Actor:
-        """Another actor of the same agent, at the start of an episode.
-
-        :raises CoachError: if a filter or the exploration policy cannot be copied
-        """
+        """An actor at the start of an episode. :raises CoachError: if a filter or the exploration cannot be copied"""
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         episode = self._agent.episode_class(self._agent.ap.algorithm)
         return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))

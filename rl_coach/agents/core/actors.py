@@ -111,10 +111,7 @@ class Actors:
         return [self._agent.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
-        """Continue episodes that ``put_aside`` returned.
-
-        :param is_restored: True if the episodes come from a checkpoint
-        """
+        """Continue the episodes of ``put_aside``. :param is_restored: True if they come from a checkpoint"""
         # not turned into objects, because the given episodes replace them
         self._columns = None
         # in reverse order, so that the agent acts as the first actor at the end

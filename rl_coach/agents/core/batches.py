@@ -145,10 +145,7 @@ class DataSetPass(BatchSource):
         return self._epoch
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """The next rows.
-
-        :raises CoachError: if the data set is empty, or has fewer rows than at the beginning of the epoch
-        """
+        """The next rows. :raises CoachError: if the data set is empty, or has fewer rows than before the epoch"""
         missing, taken = updates * batch_size, []
         while missing:
             if self._position == len(self._order):
@@ -230,10 +227,7 @@ class MixedBatches(BatchSource):
         return self._sources[0].epoch
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """Draw from each source.
-
-        :raises CoachError: if a source's share is less than one row, or the sources have different observations
-        """
+        """Draw from each source. :raises CoachError: if a share is below one row, or the observations differ"""
         # the ends are rounded and not the shares, so that the counts always add up to the batch size
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
         counts = np.diff(ends, prepend=0)
@@ -248,10 +242,7 @@ class MixedBatches(BatchSource):
         return _joined(parts)[np.concatenate(rows, axis=1).ravel()]
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """The rule, unchanged.
-
-        :raises CoachError: if a source changes the rule, for example a source of sequences
-        """
+        """The rule, unchanged. :raises CoachError: if a source changes the rule, as a source of sequences does"""
         if any(source.rule(rule) is not rule for source in self._sources):
             raise CoachError(
                 "a mixture takes sources of single transitions, not of sequences: remove the source of sequences"

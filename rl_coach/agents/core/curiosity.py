@@ -171,10 +171,7 @@ class Curiosity(Novelty):
 
 
 class CuriousBatches(BatchSource):
-    """Batches of another source, with intrinsic rewards added in the update rule.
-
-    :param source: gives single transitions
-    """
+    """Batches of another source of single transitions. The update rule adds intrinsic rewards."""
 
     def __init__(self, source: BatchSource, curiosity: Curiosity):
         self._source, self._curiosity = source, curiosity

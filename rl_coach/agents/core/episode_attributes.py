@@ -56,10 +56,7 @@ class EpisodeAttributes:
         self._found |= set(names)
 
     def require_for_copies(self) -> None:
-        """Make sure that the agent can act in several episodes at once.
-
-        :raises CoachError: if the agent does not declare its attributes of the episode
-        """
+        """Check that the agent can act in several episodes. :raises CoachError: if attributes are not declared"""
         if not self.are_declared or (self._agent.episode_attributes is None and self._may_keep_attributes()):
             raise self._unknown()
 

@@ -145,10 +145,7 @@ class EpochLearning(PhaseLearning):
 
 
 def log_minibatches(result: LearningResult, epochs: int, learning_rate: float) -> None:
-    """Print the lines of a phase's epochs, if a program reads the output.
-
-    :param result: the result of all minibatches
-    """
+    """Print the lines of the epochs of a phase with this result, if a program reads the output."""
     if screen.is_read_by_programs:
         signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
         log_epochs(epochs, signals, learning_rate)

@@ -264,10 +264,7 @@ class Experience:
         return None if is_empty else total
 
     def require_parts_of_episodes(self) -> None:
-        """Check that the agent can learn from an episode that goes on.
-
-        :raises CoachError: if the rewards are known only at the end of the episode
-        """
+        """Check that rewards are known before the end of an episode. :raises CoachError: if they are not"""
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward:
             raise CoachError(
                 "override_episode_rewards_with_the_last_transition_reward needs the end of each episode, but the agent "

@@ -78,10 +78,7 @@ class FiniteWatch:
                 return
 
     def explain(self, columns: Mapping[str, np.ndarray]) -> str:
-        """The most probable reason why a loss is not finite, as text.
-
-        :param columns: [N, ...] by name, the columns of the update; see ``Learner.train``
-        """
+        """The most probable reason why a loss is not finite. :param columns: of the update, [N, ...] by name"""
         if self.source is not None:
             return self.source
         bad = [name for name, column in columns.items() if not _is_finite(column)]

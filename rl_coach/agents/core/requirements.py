@@ -101,10 +101,7 @@ class AgentRequirements:
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
-        """Unmet requirements that are known before the networks are built.
-
-        :param agent: the agent's name, for messages
-        """
+        """Unmet requirements that are known before the networks are built. :param agent: its name"""
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:

@@ -53,10 +53,7 @@ class Rollout:
         self.num_episodes += int(np.count_nonzero(step.game_over_column & acted))
 
     def cut(self, actors: np.ndarray) -> None:
-        """Let the open episodes of some actors count as truncated, because these actors begin other episodes.
-
-        :param actors: [K] the actors
-        """
+        """Let the open episodes of ``actors`` [K] count as truncated, because these actors begin other episodes."""
         for time in reversed(range(len(self._steps))):
             acted, step = self._acted[time][actors], self._steps[time]
             cut = actors[acted & ~step.game_over_column[actors].astype(np.bool_)]

@@ -48,10 +48,7 @@ class SegmentStart:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
-        """The place from the result of ``plain``.
-
-        :raises CoachError: if the data do not describe a place
-        """
+        """The place from the result of ``plain``. :raises CoachError: if the data do not describe a place"""
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
             first, is_complete = plain["first"], plain["is_complete"]
@@ -92,10 +89,7 @@ class Segment(Batch):
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
     def state_before(self, recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """[1, size] by name, the state of a recurrent network before the first step.
-
-        :param recurrent_state: any state of this network, for names and shapes
-        """
+        """[1, size] by name, the state before the first step. The argument is any state of the same network."""
         return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
 
     def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:

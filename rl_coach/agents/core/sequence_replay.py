@@ -41,10 +41,7 @@ class SequenceReplay(BatchSource):
         return self._memory.length() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """The steps of the sequences for the next updates, b + L rows for each sequence.
-
-        :param batch_size: number of steps that an update learns from
-        """
+        """The steps of the next updates: b + L for each sequence. An update learns from ``batch_size`` steps."""
         sequences = max(1, batch_size // self.length)
         return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
 

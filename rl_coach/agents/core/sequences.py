@@ -19,10 +19,7 @@ def stored_state(name: str) -> str:
 
 
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The recurrent state before each row's action, [B, size] for each of its parts.
-
-    :raises CoachError: if a transition has no stored state
-    """
+    """[B, size] by part, the state before each action. :raises CoachError: if a transition has no stored state"""
     found = {}
     for name in names:
         column = batch.info_columns.get(stored_state(name))

@@ -281,10 +281,7 @@ class UpdateLoop:
         return result
 
     def record(self, result: LearningResult, is_counted: bool = False) -> None:
-        """Record losses, gradients and the signals of the rule.
-
-        :param is_counted: True if the caller records the loss and the gradients
-        """
+        """Record losses, gradients, and signals; only signals if ``is_counted``, as the caller records the others."""
         if result.signal_names:
             self._signals.add_learning(result)
         if not is_counted:

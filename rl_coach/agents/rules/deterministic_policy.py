@@ -41,10 +41,7 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
 
 
 def actor_rule(value: str, action_penalty: float) -> UpdateRule:
-    """The actor maximizes Q(s, mu(s)).
-
-    :param value: the name of the critic's output [B] to maximize
-    """
+    """The actor maximizes Q(s, mu(s)). :param value: the name of the critic's output [B] to maximize"""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         policy = networks["actor"].online(batch.states)[0]
