@@ -35,11 +35,7 @@ def with_accumulated_reward(state: StateType, reward: float) -> StateType:
 
 
 def add_accumulated_rewards(episode: Iterable[Any]) -> None:
-    """Add the measurement ``accumulated_reward`` to the states of an episode: the sum of the filtered rewards before
-    each state.
-
-    :param episode: the episode's transitions, in order
-    """
+    """Add the sum of filtered rewards before each state of an episode, as measurement ``accumulated_reward``."""
     before = 0.0
     for transition in episode:
         after = before + transition.reward

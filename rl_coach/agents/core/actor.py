@@ -57,10 +57,7 @@ class Actor:
         return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))
 
     def for_evaluation(self) -> Actor:
-        """An actor for an evaluation. It does not change the filters and the exploration policy of this actor.
-
-        :raises CoachError: if a filter or the exploration policy cannot be copied
-        """
+        """An actor for an evaluation, which leaves the filters and the exploration of this actor unchanged."""
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         return Actor(self._agent, self.episode, *(part.for_evaluation() for part in parts))
 
@@ -170,11 +167,7 @@ class Actor:
         return extended
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for the current state.
-
-        :param action: an action of the caller, to use instead of the agent's choice
-        :return: the action in the environment's action space
-        """
+        """Choose an action, or take ``action`` of the caller. :return: in the environment's action space"""
         agent, episode = self._agent, self.episode
         episode.steps += 1
         if agent.stores_recurrent_states:
@@ -208,11 +201,8 @@ class Actor:
             network.predict(agent.prepare_batch_for_inference(state, name))
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record the action that was sent to the environment instead of the chosen action.
-
-        :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
-            agent's action space
-        """
+        """Record an action that the environment received instead of the chosen action. The memory stores the
+        corresponding action of the agent's action space."""
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:

@@ -120,10 +120,9 @@ class Actors:
             self._agent.take_up_episode(episode, is_restored)
 
     def act(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
-        """Choose actions for some actors. Feed-forward networks predict for all of them in one call.
+        """Choose the actions of some actors. Feed-forward networks predict for all of them in one call.
 
-        :param indices: the numbers of the actors
-        :return: a dict from the actor to its action; the action is None if the agent learns without acting
+        :return: the action of each actor; None if the agent learns without acting
         """
         agent, indices = self._agent, list(indices)
         if agent.acts_by_networks and not agent.is_recurrent:
@@ -137,10 +136,8 @@ class Actors:
         return actions
 
     def ask_together(self, states: dict[int, StateType]) -> None:
-        """Predict for all of these states in one call when the next prediction is needed.
-
-        :param states: a dict from the actor to its state after the filters; an empty dict ends the common predictions
-        """
+        """Predict for all these states (by actor, filtered) in one call when the next prediction is needed. An
+        empty dict ends the common predictions."""
         self._states, self._predictions = states, None
 
     @property

@@ -45,11 +45,7 @@ class BatchSource:
         raise NotImplementedError(f"{type(self).__name__} must define sample")
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The columns of a batch for the learner.
-
-        :param batch: a batch from ``sample``
-        :param columns: the columns that the algorithm made from this batch
-        """
+        """The columns of a batch of ``sample`` for the learner, from the ``columns`` that the algorithm made of it."""
         return columns
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
@@ -61,19 +57,11 @@ class BatchSource:
         return tuple(replace(stage, rule=self.rule(stage.rule)) for stage in stages)
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Receive the errors of the networks on a batch. Only a source that ``wants_errors`` receives them.
-
-        :param batch: a batch from ``sample``
-        :param errors: [len(batch)] the absolute errors
-        """
+        """Receive the absolute errors of a batch of ``sample``, if the source ``wants_errors``."""
 
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
-        """Receive the values that the update rule returned for a batch. Only a source that ``wants_values`` receives
-        them.
-
-        :param batch: a batch from ``sample``, for K updates
-        :param values: [K, n, ...] by name; see ``Update``
-        """
+        """Receive the values [K, n, ...] by name that the rule returned for a batch of ``sample`` for K updates, if
+        the source ``wants_values``; see ``Update``."""
 
     def seed(self, seed: Any) -> None:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
@@ -87,10 +75,7 @@ class BatchSource:
 
 
 class MemoryBatches(BatchSource):
-    """Batches that an agent's memory samples.
-
-    :param memory: an agent's memory
-    """
+    """Batches that a memory samples."""
 
     def __init__(self, memory: Memory):
         self._memory = memory

@@ -22,11 +22,7 @@ from rl_coach.utils import CoachError
 
 
 def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
-    """Set the spaces of an agent after its filters, and the goals that it pursues.
-
-    :param spaces: the environment's spaces
-    :raises CoachError: if the environment lacks the observation of these goals
-    """
+    """Set the spaces after the filters, and the goals. :raises CoachError: if these goals are not observed"""
     agent.environment_spaces = spaces
     # without the pre-network filter: its statistics change, so batches are filtered only before an update
     agent.memory_spaces = filtered_spaces(spaces, agent.input_filter, NoInputFilter(), agent.output_filter)

@@ -45,11 +45,8 @@ class TrainingClock:
         self.last_target_update = 0
 
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
-        """True if enough steps or episodes were played since the last training phase.
-
-        :param in_episode: returns True while a training phase must wait for an episode in progress; called only if the
-            algorithm acts for full episodes
-        """
+        """True if enough was played since the last phase, and ``in_episode`` is False. It is only called if the
+        algorithm acts for full episodes."""
         period = self._algorithm.num_consecutive_playing_steps
         if isinstance(period, EnvironmentSteps):
             waits = self._algorithm.act_for_full_episodes and in_episode()
@@ -111,11 +108,8 @@ class TrainingClock:
         return [number % period == 0 for number in range(first, first + updates)]
 
     def updates_before_targets(self, updates: int) -> tuple[int, bool]:
-        """The number of updates that one compiled call can make, at most ``updates``; and True if the call also updates
-        the targets. Otherwise the call ends when targets are due, and the caller updates them.
-
-        :param updates: the number of updates wanted
-        """
+        """The number of updates that one compiled call can make, at most ``updates``; and True if it also updates the
+        targets. Otherwise the call ends when targets are due, and the caller updates them."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if self.plays and isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1

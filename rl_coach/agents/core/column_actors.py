@@ -105,11 +105,7 @@ class ColumnActors:
         return episode
 
     def begin(self, indices: np.ndarray, states: Columns) -> None:
-        """Begin episodes.
-
-        :param indices: [K] the actors
-        :param states: [K, ...] by name, the first observations
-        """
+        """Begin episodes of the actors ``indices`` [K], with the first observations [K, ...] by name."""
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
         if self._rollout is not None:

@@ -57,11 +57,7 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
 
 
 def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
-    """The columns with a step written to their rows at ``position``.
-
-    :param columns: the columns before the step. Only columns with the name of a field of ``PlayedStep`` are written and
-        returned
-    """
+    """The columns with a step written to their rows at ``position``, without columns of other names."""
 
     def written(column: Any, row: Any) -> Any:
         return ops.slice_update(column, (position, *[0] * len(row.shape)), row[None])

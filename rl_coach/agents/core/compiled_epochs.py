@@ -269,8 +269,7 @@ class CompiledEpochs(CompiledPart):
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns [T N, ...] of the steps of a phase, except the weights. They equal the columns of the ordinary
-        path.
+        """The columns [T N, ...] of a phase, as on the ordinary path, except the weights.
 
         :return: the columns; the arrays to log; the updated statistics of the pre-network filters
         """
@@ -357,10 +356,8 @@ def why_epochs_are_not_compiled(
 ) -> str | None:
     """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
 
-    :param parameters: the agent's parameters
-    :param num_copies: the number of copies of the environment
     :param heats_up: True if the run begins with a heatup
-    :param learns_sequences: True if the agent can learn from sequences, so that its network may be recurrent
+    :param learns_sequences: True if its network may be recurrent
     """
     if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not

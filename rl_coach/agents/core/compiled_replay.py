@@ -94,7 +94,7 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of uniformly drawn rows. They are the columns of ``Agent.learning_columns``.
+        """``Agent.learning_columns`` [K, B, ...] of rows that are drawn uniformly.
 
         :return: the columns, and the updated statistics of the pre-network filters
         """
@@ -179,11 +179,7 @@ class CompiledReplay(CompiledPart):
 
 
 def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
-    """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
-
-    :param num_copies: the number of copies of the environment
-    :param learns_one_by_one: True if each update is a separate call, as in ``Agent``
-    """
+    """The reason why an agent cannot learn from replay in a compiled loop, None if it can."""
     return next(_reasons(parameters, num_copies, learns_one_by_one), None)
 
 

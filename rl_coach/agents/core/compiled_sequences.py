@@ -29,11 +29,7 @@ class PlayedSequences(NamedTuple):
 
 
 def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
-    """The sequences of up to ``length`` steps in a phase. A sequence ends early where its episode ends.
-
-    :param ops: array operations with the names of ``keras.ops``
-    :param ended: [T, N] bool, terminated or truncated
-    """
+    """The sequences of up to ``length`` steps in a phase. ``ended`` [T, N] ends a sequence early."""
     steps, rows = ended.shape[0], ended.shape[0] * ended.shape[1]
     is_last = ops.logical_or(ended, ops.arange(steps)[:, None] == steps - 1)
     begins, lasts = sequence_places(ops, by_copies(ops, is_last), length)
@@ -49,18 +45,14 @@ def by_copies(ops: Any, column: Any) -> Any:
 
 
 class RecurrentPolicyInEpochs(PolicyInEpochs):
-    """``PolicyInEpochs`` with a recurrent network.
-
-    :param sequence_length: L, number of steps in a sequence
-    :param settings: the arguments of ``PolicyInEpochs``
-    """
+    """``PolicyInEpochs`` with a recurrent network, for sequences of ``sequence_length`` steps."""
 
     def __init__(self, sequence_length: int, *settings: Any):
         super().__init__(*settings)
         self._length = sequence_length
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """As in ``PolicyInEpochs``, but unrolled as in learning: from the stored state of each sequence."""
+        """``PolicyInEpochs._evaluated``, unrolled as in learning: from the stored state of each sequence."""
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 
@@ -87,12 +79,9 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
 
 
 class CompiledSequences(CompiledEpochs):
-    """``CompiledEpochs`` with minibatches of whole sequences, as in ``EpochLearning``.
+    """``CompiledEpochs`` with minibatches of whole sequences of ``sequence_length`` steps, as in ``EpochLearning``.
 
     The number of sequences depends on where episodes end, so only the compiled loop knows the number of updates.
-
-    :param sequence_length: L, number of steps in a sequence
-    :param settings: the arguments of ``CompiledEpochs``
     """
 
     def __init__(self, sequence_length: int, *settings: Any):

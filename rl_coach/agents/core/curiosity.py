@@ -62,12 +62,8 @@ class Novelty:
             statistics.push_val(states[name])
 
     def add_novelty(self, novelty: np.ndarray, actors: np.ndarray, discount: float) -> None:
-        """Add steps to the statistics of returns. The return of an actor continues over the ends of episodes.
-
-        :param novelty: [T] in order of time
-        :param actors: [T] int, the actor of each step
-        :param discount: the discount of the returns
-        """
+        """Add the novelty [T] of steps of ``actors`` [T], in order, to the statistics of returns. The return of an
+        actor continues over the ends of episodes."""
         returns = np.zeros((len(novelty), 1))
         for row, (actor, reward) in enumerate(zip(actors.tolist(), novelty.tolist())):
             self._latest[actor] = returns[row, 0] = self._latest.get(actor, 0.0) * discount + reward
@@ -115,11 +111,7 @@ class Curiosity(Novelty):
         self._num_seen = 0
 
     def see(self, next_states: Columns, actors: np.ndarray) -> None:
-        """Receive a step of some actors.
-
-        :param next_states: [K, ...] by name; the arrays must not change afterwards
-        :param actors: [K] int
-        """
+        """Receive a step of ``actors`` [K]: the observations [K, ...] by name, which must not change afterwards."""
         self._seen.append(({name: next_states[name] for name in self.names}, actors))
         self._num_seen += len(actors)
         if self._num_seen >= _STEPS:
@@ -227,9 +219,9 @@ def add_networks(agent: Any) -> None:
 
 
 def make_curious(agent: Any) -> None:
-    """Add curiosity to an agent, if its parameters ask for it. The agent's networks and source of batches must exist.
+    """Add curiosity, if the parameters ask for it. Networks and source of batches must exist.
 
-    :raises CoachError: if the agent's batches are sequences
+    :raises CoachError: if the batches are sequences
     """
     if agent.ap.curiosity is None:
         return

@@ -12,10 +12,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 
 
 class StepsOfEpisodes(BatchSource):
-    """Base class of the sources that draw steps of complete episodes. Each step is equally likely.
-
-    :param memory: keeps complete episodes in order
-    """
+    """Base class of the sources that draw steps of complete episodes. Each step is equally likely."""
 
     def __init__(self, memory: EpisodicExperienceReplay):
         self._memory = memory
@@ -84,11 +81,7 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
 
 
 class ContextReplay(StepsOfEpisodes):
-    """Contexts from the complete episodes of a memory. Each step is equally likely to be the first step of a context.
-
-    :param memory: keeps complete episodes in order
-    :param length: K, the steps of a context
-    """
+    """Contexts of ``length`` steps. Each step of complete episodes is equally likely to be the first step."""
 
     def __init__(self, memory: EpisodicExperienceReplay, length: int):
         super().__init__(memory)

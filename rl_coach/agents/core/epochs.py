@@ -118,11 +118,8 @@ class EpochLearning(PhaseLearning):
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
-        """The padded columns and the rows of each update, as arguments of ``UpdateLoop.update``.
-
-        :param most: number of epochs that the call is compiled for
-        :param size: rows of a minibatch
-        """
+        """The padded columns and the rows of each update, as arguments of ``UpdateLoop.update``. A call is compiled for
+        ``most`` epochs of minibatches of ``size`` rows."""
         length = self.sequence_length
         # sequences in a minibatch, so that it has about as many rows as without sequences
         size, sequences = max(1, size // length), len(columns["weights"]) // length
@@ -200,10 +197,7 @@ def streams(batch: Batch, of_one_actor: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 class EpisodeColumns:
-    """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played.
-
-    :param agent: a ``ProximalPolicyAgent``; one network may be both policy and critic
-    """
+    """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played."""
 
     def __init__(self, agent: Any):
         self._agent = agent

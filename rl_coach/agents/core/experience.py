@@ -36,9 +36,9 @@ def stored_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class EnvironmentProgress:
-    """Steps and episodes of an environment since the last report to the trainer.
+    """Progress of an environment since the last report to the trainer.
 
-    :param steps: steps of the environment, of all agents together
+    :param steps: steps of all agents together
     :param rewards: the reward that the run reports for each episode that ended in these steps
     """
 
@@ -157,10 +157,9 @@ class Experience:
         require_recorded(memory, spaces, getattr(recorded, "filepath", recorded), before)
 
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
-        """Store complete episodes that another agent has played. The returns use this agent's discount and settings.
+        """Store complete episodes of another agent. The returns use this agent's discount and settings.
 
-        :param input_filter: filters the episodes, with statistics from all of them; None if the episodes are already
-            filtered
+        :param input_filter: filters the episodes, with statistics of all of them; None if they are filtered
         """
         played = [episode.transitions for episode in episodes]
         for transitions in played if input_filter is None else filter_recorded(played, input_filter):
@@ -211,11 +210,7 @@ class Experience:
         return self.rollout is None
 
     def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
-        """Store one step of all actors.
-
-        :param transitions: [N, ...], a transition of each actor
-        :param acting: [K] the actors that acted, None for all; the other rows are ignored
-        """
+        """Store one step [N, ...] of all actors. :param acting: [K] the actors that acted, None for all"""
         if self.rollout is not None:
             self.rollout.add(transitions, acting)
         else:
@@ -325,12 +320,9 @@ class Experience:
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store experience from another process, and add its statistics to the filters. After an error, memory and
-        filters are unchanged.
+        """Store experience of another process, and add its statistics to the filters.
 
-        :param filters: the filters that gather statistics, by name
-        :raises CoachError: if the columns of the experience differ from the memory's columns; the agent is unchanged
-            then
+        :raises CoachError: if columns differ from the memory's; memory and filters are unchanged then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}

@@ -23,11 +23,7 @@ class FiniteWatch:
         self.source: str | None = None
 
     def is_finite(self, states: Mapping[str, np.ndarray], rewards: np.ndarray) -> bool:
-        """True if ``look`` need not be called, because all numbers are finite or the source is known already.
-
-        :param states: [N, ...] by name, of several actors
-        :param rewards: [N]
-        """
+        """True if ``look`` is not needed: states and rewards of several actors are finite, or the source is known."""
         if self.source is not None:
             return True
         floats = [value.ravel() for value in states.values() if value.dtype.kind == "f"]
@@ -64,11 +60,7 @@ class FiniteWatch:
             self.source = f"the reward that the {gave} {when} is {_first_of(reward)}"
 
     def compare(self, before: Mapping[str, Any], after: Mapping[str, Any], filter_name: str, when: str) -> None:
-        """Check observations [...] by name, before and after a filter.
-
-        :param filter_name: the name of the filter in the message
-        :param when: the time in the message
-        """
+        """Check observations by name, before and after a filter. Name and time of the filter are for the message."""
         if self.source is not None:
             return
         for name, value in after.items():

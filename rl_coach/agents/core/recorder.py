@@ -14,10 +14,7 @@ from rl_coach.runs.event_lines import log_episode
 
 
 class Recorder:
-    """Writes the rows of an agent with its ``signals``, and prints the lines of its episodes.
-
-    :param agent: the agent; it has the counts of steps, episodes and updates
-    """
+    """Writes the rows of an agent with its ``signals``, and prints the lines of its episodes."""
 
     def __init__(self, agent: Any):
         self._agent = agent

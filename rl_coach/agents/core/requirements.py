@@ -54,12 +54,7 @@ class NetworkRequirement:
     is_optional: bool = False
 
     def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
-        """The reasons why a network does not fit.
-
-        :param network: the network, for messages
-        :param heads: the names of the outputs of each of its heads
-        :param has_target: True if the network has a target network
-        """
+        """The reasons why a network does not fit. :param heads: the names of the outputs of each of its heads"""
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
         if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
@@ -172,10 +167,7 @@ class AgentRequirements:
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
         """Unmet requirements that are known after the networks and the exploration policy are built. Networks that only
-        act are skipped, because the process that trains them has checked them.
-
-        :param agent: the agent's name, for messages
-        """
+        act are skipped, because the process that trains them has checked them."""
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
                 f"exploration of agent '{agent}' needs probabilities, but the agent predicts values of actions: "

@@ -37,9 +37,8 @@ class Rollout:
         return len(self._steps[0]) if self._steps else 0
 
     def add(self, step: Batch, acting: np.ndarray | None = None) -> None:
-        """Keep one step of all actors. Nothing is copied: the arrays must not change afterwards.
+        """Keep one step [N, ...] of all actors, in the same order. The arrays are not copied, and must not change.
 
-        :param step: [N, ...], always of the same actors in the same order
         :param acting: [K] the actors that acted, None for all; the other rows are ignored
         """
         # rows of actors that did not act stay in the arrays, so that each step has the same shape

@@ -93,10 +93,9 @@ class Segment(Batch):
         return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
 
     def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """The columns that rules for segments need. Each row has the weight 1 / T, so the loss is a mean over the rows.
+        """The columns of rules for segments. Each row has the weight 1 / T, so the loss is a mean over the rows.
 
-        :param input_names: the observations that networks or the rule read
-        :param recurrent_state: any recurrent state by the names of its parts; empty without a recurrent network
+        :param recurrent_state: any state of the recurrent network; empty without one
         """
         found = {f"states/{name}": self.state_columns[name] for name in input_names}
         found["actions"] = self.action_column
@@ -108,10 +107,8 @@ class Segment(Batch):
 
 
 def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
-    """A network's outputs for the states of each segment and for the state after its last step, [T + 1, ...] by name.
-
-    One call predicts for all segments. A recurrent network unrolls them side by side.
-    """
+    """[T + 1, ...] by name, the outputs for the states of each segment and the state after it. One call predicts
+    for all segments. A recurrent network unrolls them side by side."""
     network = asked.online_network
     rows = [segment.states_and_following(asked.input_names) for segment in segments]
     lengths = [len(segment) + 1 for segment in segments]
@@ -147,11 +144,9 @@ class ReceivedSegments:
         return sum(start.is_complete for start in self._starts)
 
     def starts_of(self, played: ExperienceChunk, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
-        """The places of the segments in received experience.
+        """The places of received segments. ``recurrent`` is any state of the network.
 
-        :param recurrent: a state of the agent's network; received states must have its names and shapes
-        :raises CoachError: if a segment has no place, the segments do not cover the columns, or a recurrent state does
-            not fit the network
+        :raises CoachError: if a place is missing, rows belong to no segment, or a recurrent state does not fit
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:

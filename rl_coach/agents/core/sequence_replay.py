@@ -46,11 +46,7 @@ class SequenceReplay(BatchSource):
         return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The columns that the result of ``rule`` reads, [N * (b + L + 1), ...] for N sequences.
-
-        :param batch: a batch from ``sample``
-        :param columns: [N * (b + L), ...], the algorithm's columns for this batch
-        """
+        """[N * (b + L + 1), ...], the columns of N sequences for ``rule``, from columns [N * (b + L), ...]."""
         own = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
