@@ -154,11 +154,8 @@ class AdvantageAgent(PolicyAgent):
         return self._estimate(n_step_advantages, generalized_advantages, discount)(rewards, values)
 
     def estimates_of_copies(self, ops: Any) -> Estimate:
-        """``_advantages_and_returns`` for several environments at once, as a pure function. See
-        ``generalized_advantages_of_copies`` for its arguments.
-
-        :param ops: array operations with the names of ``keras.ops``
-        """
+        """``_advantages_and_returns`` for several environments at once, with array operations ``ops``. See
+        ``generalized_advantages_of_copies`` for the arguments of the result."""
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
     def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:

@@ -278,7 +278,7 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: if the agent does not declare which attributes belong to an episode
+        :raises CoachError: if attributes of an episode are not declared
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count
@@ -434,10 +434,7 @@ class Agent(CoachNames, AgentInterface):
         return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
     def choose_actions(self, states: StateColumns) -> np.ndarray:
-        """Choose the actions [N, ...] of several actors in one pass, with the same results as ``choose_action``.
-
-        :param states: [N, ...] by name, after the agent's filters
-        """
+        """The actions [N, ...] of several actors in one pass, equal to the results of ``choose_action``."""
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def acting_prediction(self, curr_state: StateType) -> Any:
@@ -584,18 +581,13 @@ class Agent(CoachNames, AgentInterface):
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         """The reason why the agent has no compiled loop, None if it has one. Called before the networks exist.
 
-        :param num_copies: the number of copies of the environment
-        :param actions: the environment's action space
         :param heats_up: True if the run begins with a heatup
         """
         return f"{type(self).__name__} has no compiled form"
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        """The agent's part in a compiled loop. Only called if ``why_not_compiled`` is None.
-
-        :param random: the framework's random functions, with the names of ``jax.random``
-        :param num_copies: the number of copies of the environment
-        """
+        """The agent's part in a compiled loop, with random functions of the names of ``jax.random``. Only called if
+        ``why_not_compiled`` is None."""
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
@@ -605,12 +597,8 @@ class Agent(CoachNames, AgentInterface):
         self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
-        """Set the length and the rewards of the present evaluation episode. A compiled call has played the episode from
-        its beginning.
-
-        :param reward: the total reward
-        :param shaped_reward: the total reward after the filters
-        """
+        """Set the length and the total rewards, before and after the filters, of the present evaluation episode. A
+        compiled call has played it from its beginning."""
         self.episode.steps, self.episode.total_reward = steps, reward
         self.episode.total_shaped_reward = shaped_reward
 
@@ -637,11 +625,8 @@ class Agent(CoachNames, AgentInterface):
         return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:
-        """The state of networks, optimizers, memory, filters, exploration, counters and random streams, by name, as a
-        checkpoint stores it.
-
-        The episode in progress is not included.
-        """
+        """The state of networks, optimizers, memory, filters, exploration, counters and random streams for a
+        checkpoint, without the episode in progress."""
         return agent_state.state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -160,10 +160,7 @@ class AgentInterface:
         return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Continue an episode that ``put_episode_aside`` returned.
-
-        :param is_restored: True if the episode comes from a checkpoint; ``set_state`` was called before
-        """
+        """Continue an episode of ``put_episode_aside``; after ``set_state`` if it ``is_restored`` from a checkpoint."""
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
         """Seed the random streams for the evaluation. The streams of training continue after it."""
@@ -192,10 +189,8 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} must define set_incoming_directive")
 
     def policy_description(self) -> PolicyDescription | None:
-        """The description of the policy that ``coach export`` writes; None if the policy cannot be exported.
-
-        A subclass that chooses actions in another way returns another description.
-        """
+        """The description of the policy for ``coach export``; None if it cannot be exported. A subclass that chooses
+        actions in another way returns another description."""
         return None
 
     @property

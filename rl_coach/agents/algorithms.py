@@ -100,11 +100,7 @@ def kinds_of_actions(parameters: AgentParameters) -> list[str]:
 
 
 def unmet_by_actions(parameters: AgentParameters, actions: ActionSpace, level: str) -> Iterator[str]:
-    """Yield a message if the agent does not support the actions, with the names of agents that do.
-
-    :param actions: after the output filter
-    :param level: the level's name, for the message
-    """
+    """Yield a message if the agent does not support the actions after the output filter, with agents that do."""
     kind = next((name for name, space in _KINDS.items() if isinstance(actions, space)), None)
     known = kinds_of_actions(parameters)
     if kind is None or not known or kind in known:

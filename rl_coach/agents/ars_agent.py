@@ -116,8 +116,6 @@ class DirectionLearning(PhaseLearning):
     """Makes an update when enough directions have been played on both sides.
 
     Episodes that began before the last update do not count, because their weights come from an older policy.
-
-    :param agent: an ``ARSAgent``
     """
 
     def __init__(self, agent: Any):
@@ -269,10 +267,7 @@ class ARSAgent(Agent):
     # learning
 
     def search(self, pairs: dict[int, dict[int, float]]) -> None:
-        """Make an update. The optimizer applies the gradient of random search.
-
-        :param pairs: dicts from the seed of a direction to the returns of its sides 1 and -1
-        """
+        """Make an update with the gradient of random search, from returns by the seed and side of a direction."""
         main = self.networks["main"].online_network
         weights = main.get_weights()
         plus, minus = (np.array([sides[side] for sides in pairs.values()]) for side in (1, -1))

@@ -239,7 +239,7 @@ class CompositeAgent(AgentGroup):
         return choice
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Show the response to all agents, with the reward that the reward policy gives.
+        """Show the response to all agents, with the reward of the reward policy.
 
         :return: True if the environment has ended the episode, or if each agent has ended its episode
         """

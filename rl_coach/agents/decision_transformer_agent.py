@@ -115,7 +115,7 @@ class ContextEpisode(EpisodeInProgress):
 
 
 class DecisionTransformerAgent(ImitationAgent):
-    """Learns which actions were followed by which returns, and acts as for a high return."""
+    """Learns the actions that led to each return, and acts as for a high return."""
 
     network_requirements = {
         "main": NetworkRequirement(

@@ -97,7 +97,7 @@ class DQfDAgent(DDQNAgent):
             self.memory.keep_as_demonstrations()
 
     def before_training(self) -> None:
-        """Learn from the demonstrations alone. A resumed run makes only the remaining updates.
+        """Learn from the demonstrations alone; make only the remaining updates in a resumed run.
 
         :raises CoachError: if there are no demonstrations for the pretraining
         """

@@ -117,10 +117,7 @@ class GAILAgent(ClippedPPOAgent):
         return adversarial_imitation_rule(rule)
 
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
-        """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.
-
-        :param batch: steps after the agent's filters
-        """
+        """[B] float32, -log(1 - D(s, a)) of filtered steps: near 0 for steps unlike the demonstrations."""
         network, actions = self.networks["discriminator"], batch.action_column
         inputs = {"action": actions, **batch.state_columns}
         outputs = network.online_network.predict({name: inputs[name] for name in network.input_names})

@@ -27,9 +27,8 @@ _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 
 
 def steps_of(data: Any) -> list[dict[str, Any]]:
-    """Recorded steps as a list with a dictionary for each step.
+    """A list with a dictionary for each step, from such a list or a dictionary of columns.
 
-    :param data: a dictionary of columns, or a dictionary for each step
     :raises CoachError: if the data have another form, or the columns differ in length
     """
     if not isinstance(data, Mapping):
@@ -247,12 +246,7 @@ class Loss(float):
 
     @classmethod
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
-        """Make this object from the results of an update.
-
-        :param loss: the loss of the whole update
-        :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
-        :param rows: B; a compiled update may have added rows, which are left out
-        """
+        """Make this object from the results of an update of ``rows`` rows; a compiled update may have added rows."""
         found, errors = cls(loss), None if result is None else result.errors
         errors = np.zeros(0, np.float32) if errors is None else np.abs(errors[0][:rows])
         main = core.ap.network_wrappers.get("main")
@@ -266,11 +260,7 @@ class Loss(float):
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:
-    """Warn once that target networks are not updated, because their period counts environment steps and the agent does
-    not play.
-
-    :param updates_before: number of updates before the last call
-    """
+    """Warn once that target networks are not updated: their period counts steps, and the agent does not play."""
     clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
     period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())
     counts_steps = has_targets and not isinstance(period, TrainingSteps) and period.num_steps > 1

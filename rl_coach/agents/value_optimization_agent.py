@@ -115,11 +115,7 @@ class ValueOptimizationAgent(Agent):
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
-        """Set the priorities of the batch in a prioritized memory.
-
-        :param TD_errors: [B]
-        :return: [B] importance weights; None if the memory has no priorities
-        """
+        """Set the priorities of the batch. :return: [B] importance weights; None if the memory has no priorities"""
         if not self.memory.has_priorities:
             return None
         if "idx" in batch.info_columns:  # a batch from the user has no idx
@@ -127,8 +123,7 @@ class ValueOptimizationAgent(Agent):
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:
-        """Train the network ``reward_model`` on the rewards of a batch, for off-policy evaluation. The network has an
-        output for each action; only the output of the action taken learns.
+        """Train the network ``reward_model``, for off-policy evaluation, on the rewards of the actions of a batch.
 
         :return: the loss before the update
         """
@@ -137,11 +132,7 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Train a network that has an output for each action. The targets are the values [B] of the actions [B] in the
-        states [B, ...].
-
-        :return: the loss before the update
-        """
+        """Train a network's values of actions [B] in states [B, ...]. :return: the loss before the update"""
         network = self.networks[network_name]
         inputs = {name: states[name] for name in network.input_names}
         targets = network.online_network.predict(inputs)
