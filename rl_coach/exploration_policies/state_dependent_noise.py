@@ -47,7 +47,6 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     :param action_space: a box
     :param steps_between_draws: steps until E is drawn again; None draws it for each episode
     :param scale: standard deviation of E's elements if the head does not learn it
-    :param network_params: the networks by name
     """
 
     episode_attributes = ("_draw", "_steps")

@@ -27,8 +27,6 @@ class Actor:
     (``choose_action``), and what happens to a transition (``update_transition_before_adding_to_replay_buffer``,
     ``observe_transition``).
 
-    :param agent: the agent
-    :param episode: the episode in progress
     :param input_filter: the input filter with the histories of this episode
     :param output_filter: the output filter with its state of this episode
     :param exploration_policy: the exploration policy with its state of this episode; None until it is built

@@ -19,7 +19,6 @@ class Actors:
     call.
 
     :param agent: the agent; it acts as the first actor at the beginning
-    :param count: the number of actors
 
     :ivar index: the number of the present actor, from 0
     """

@@ -23,7 +23,6 @@ class TrainingClock:
 
     :ivar plays: False if nothing is played while the agent learns
     :ivar steps: environment steps of heatup and training so far
-    :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
     :ivar minibatches: number of minibatch updates of an agent that learns in epochs. For this agent, ``updates`` counts
         a training phase as 1

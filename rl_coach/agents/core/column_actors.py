@@ -31,9 +31,6 @@ class ColumnActors:
 
     ``why_not_in_columns`` returns the reason why an agent cannot act in this way.
 
-    :param agent: the agent
-    :param episodes: the episodes in progress, one for each actor
-
     :ivar states: [N, ...] by name, the filtered observations to act on
     :ivar steps: [N] int, number of actions in each episode
     :ivar total_rewards: [N], the environment's rewards in each episode

@@ -38,7 +38,6 @@ class CompiledPart:
 def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:
     """Columns of zeros. They are allocated once, because a compiled loop cannot change the shape of an array.
 
-    :param ops: array operations with the names of ``keras.ops``
     :param example: a step, for shapes and dtypes
     :param length: T, steps of each copy of the environment
     :param fields: the fields of ``PlayedStep`` to keep

@@ -103,12 +103,9 @@ class EpochSettings:
 class PolicyInEpochs:
     """PPO and A2C as an ``EpochAlgorithm``.
 
-    :param ops: array operations with the names of ``keras.ops``
-    :param random: the framework's random functions, with the names of ``jax.random``
     :param mask_name: the observation that masks impossible actions; None if all are possible
     :param evaluation_deviation: standard deviation of the noise of continuous actions in evaluations, [D] or a number;
         None for discrete actions
-    :param estimate: estimates advantages and returns
     :param behaviour: computes the rule's columns about the policy that played, from the critic's values [B] and the log
         probabilities of the actions [B]. With ``behaviour``, advantages are normalized. None for a rule without such
         columns
@@ -177,10 +174,7 @@ class PolicyInEpochs:
 class ValuesInEpochs(ActsWithoutState):
     """PQN as an ``EpochAlgorithm``.
 
-    :param ops: array operations with the names of ``keras.ops``
-    :param exploration: chooses actions
     :param values: returns the values [B] of the best actions in states after the filters
-    :param estimate: estimates the returns
     """
 
     def __init__(
@@ -206,9 +200,6 @@ class ValuesInEpochs(ActsWithoutState):
 class CompiledEpochs(CompiledPart):
     """A ``CompiledAgent`` that learns in epochs; see the docstring of the module.
 
-    :param agent: the agent; its networks exist already
-    :param random: the framework's random functions, with the names of ``jax.random``
-    :param num_copies: N, the number of copies of the environment
     :param algorithm: chooses actions, and makes the columns of the update rule
     :param signals: a dict from the name of a logged array to the signal that records this array
     :param scalars: returns the scalars of the rule for a phase, from the number of environment steps that are planned

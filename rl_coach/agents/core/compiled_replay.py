@@ -32,10 +32,6 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 class CompiledReplay(CompiledPart):
     """A ``CompiledAgent`` with uniform replay; see the docstring of the module.
 
-    :param agent: the agent; its networks exist already
-    :param random: the framework's random functions, with the names of ``jax.random``
-    :param num_copies: N, the number of copies of the environment
-    :param exploration: chooses actions
     :param own_columns: changes and adds columns; None if the rule only needs the columns of the memory
 
     :ivar period: environment steps between two phases

@@ -29,7 +29,6 @@ Columns = Mapping[str, np.ndarray]
 class Novelty:
     """The novelty of observations: the prediction error of a network that learns the output of a constant network.
 
-    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
 
     :ivar names: the names of the observations whose novelty is measured
@@ -92,8 +91,6 @@ class Curiosity(Novelty):
     """Intrinsic rewards of an agent. A ``Curiosity`` receives each step that is played for training, and updates its
     statistics after every 128 steps.
 
-    :param parameters: the settings
-    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
     :param filters: the pre-network filter
     :param rng: draws the rows that the predictor learns from

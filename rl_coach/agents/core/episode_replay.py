@@ -35,7 +35,6 @@ class FutureReplay(StepsOfEpisodes):
 
     After the end of an episode, a measurement keeps its value of the last state.
 
-    :param memory: keeps complete episodes in order
     :param name: the name of the observation [M] with the measurements
     :param num_offsets: K
     :param scales: [M] the change of each measurement that gives a target of 1
@@ -67,7 +66,6 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
     - ``timestep`` [B * K], the number of the step in its episode, from 0 on
     - ``is_step`` [B * K], 0 for the copies and 1 for all others
 
-    :param memory: keeps complete episodes in order
     :param firsts: [B], the positions of the first steps
     :param length: K
     """

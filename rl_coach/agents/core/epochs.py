@@ -29,7 +29,6 @@ class EpochLearning(PhaseLearning):
     A training phase counts as one training step, for any number of minibatches.
 
     :param agent: the agent; a rule with the signal ``KL Divergence`` has all signals of ``_NAMES_IN_LINES``
-    :param policy: the network of the policy
     :param columns: makes the columns for the update rule from whole episodes
     :param make_updates: makes the updates of a phase on columns with ``make_epochs``, and returns the mean loss
 
@@ -97,8 +96,6 @@ class EpochLearning(PhaseLearning):
         """Make all minibatch updates of some epochs in one compiled call. A recurrent network learns from minibatches
         of whole sequences.
 
-        :param columns: [N, ...] by name
-        :param epochs: number of epochs to make
         :param most: number of epochs that the call is compiled for; ``epochs`` by default
         :param size: rows of a minibatch; the ``batch_size`` of the settings by default
         :param alone: arguments of ``UpdateLoop.update_alone``: the only network that learns, and its signals. By

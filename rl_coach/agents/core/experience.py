@@ -76,7 +76,6 @@ class ExperienceChunk:
 class Experience:
     """Stores the steps of episodes in a memory, in the form that the algorithm needs.
 
-    :param memory: stores the transitions
     :param algorithm: the settings for the form: single transitions, n-step transitions or whole episodes
 
     :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions

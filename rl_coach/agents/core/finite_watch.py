@@ -32,10 +32,8 @@ class FiniteWatch:
     def look(self, response: EnvResponse, filtered: EnvResponse, step: int, episode: int, action: Any = None) -> None:
         """Check a step of an episode.
 
-        :param response: the environment's answer
         :param filtered: the answer after the agent's input filter
         :param step: the number of the step within the episode
-        :param episode: the number of the episode
         :param action: the action before this answer; None at the start of an episode
         """
         if self.source is not None:

@@ -208,8 +208,6 @@ def unmet_by_recurrent_networks(
 ) -> Iterator[str]:
     """Reasons why an agent cannot learn with recurrent networks.
 
-    :param agent: the agent's name, for messages
-    :param recurrent: the names of the recurrent networks
     :param asked: the name of the network that chooses actions
     :param learns_from_sequences: True if batches are segments of episodes
     :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step

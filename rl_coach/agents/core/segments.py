@@ -205,7 +205,6 @@ class SegmentReplay:
     """Draws old segments from a memory after each new segment. The number of old segments has a Poisson distribution
     (Wang et al. 2017, algorithm 1).
 
-    :param memory: keeps whole episodes
     :param rng: draws the number of segments
     :param algorithm: ACER's settings, which may change between updates
     """

@@ -60,13 +60,10 @@ class UpdateLoop:
 
     :param rules: the agent, or an object with ``hooks`` and with those methods of ``Agent`` that follow
         ``learns_by_rule``, up to ``learning_scalars``
-    :param networks: the networks by name
-    :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
     :param signals: records the results
     :param filters: the pre-network filters, applied to each batch
     :param watch: explains a loss that is not finite
-    :param settings: the settings of updates
 
     :ivar batch_network: the network with the ``batch_size`` of all updates
     :ivar latest: the result of the last ``update_once``; None if there was none, as with a user's ``learn_from_batch``

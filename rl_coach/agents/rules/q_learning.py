@@ -100,7 +100,6 @@ def conservative_rule(
     it is half of the squared error for small errors. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``main``
-    :param settings: the settings of the penalty
     :param mask_name: the observation that masks actions, if there is one
     :param is_huber: True if the loss of ``rule`` is the Huber loss
     """
