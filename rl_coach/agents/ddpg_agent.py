@@ -13,7 +13,6 @@ from rl_coach.agents.core.compiled_acting import (
     at_level,
     schedule_ahead,
     uniform_at_first,
-    why_exploration_is_not_compiled,
 )
 from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
@@ -172,9 +171,7 @@ class DDPGAgent(Agent):
         return PolicyDescription("actor", outputs, DeterministicChoice(), is_target)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        return why_exploration_is_not_compiled(
-            self.ap, actions, *self.compiled_explorations
-        ) or why_replay_is_not_compiled(self.ap, num_copies, self.learns_one_by_one)
+        return why_replay_is_not_compiled(self, num_copies, actions, *self.compiled_explorations)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         exploration = self.compiled_exploration(random, num_copies)

@@ -125,6 +125,5 @@ class HumanAgent(Agent):
         episode = self.episode.buffer
         if episode.is_empty() or episode.is_complete:
             return
-        episode.transitions[-1].game_over = True
         self.experience.finish(self.episode)
         self.episode.buffer = new_buffer(self.ap.algorithm)

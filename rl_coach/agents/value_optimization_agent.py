@@ -8,13 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.compiled_acting import (
-    Exploration,
-    at_level,
-    epsilon_greedy,
-    schedule_ahead,
-    why_exploration_is_not_compiled,
-)
+from rl_coach.agents.core.compiled_acting import Exploration, at_level, epsilon_greedy, schedule_ahead
 from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.overrides import is_replaced
@@ -160,13 +154,7 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        return self.why_exploration_is_not_compiled(actions) or why_replay_is_not_compiled(
-            self.ap, num_copies, self.learns_one_by_one
-        )
-
-    def why_exploration_is_not_compiled(self, actions: ActionSpace) -> str | None:
-        """The reason why the agent's exploration cannot be part of a compiled loop, None if it can."""
-        return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
+        return why_replay_is_not_compiled(self, num_copies, actions, EGreedyParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         return CompiledReplay(self, random, num_copies, self.compiled_exploration(random, num_copies))

@@ -66,7 +66,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         """The mean and the standard deviation of the next draw. In TRAIN, the schedule advances by a step."""
         mean, std = self._mean_and_std(action_values)
         if std is None or self.phase == RunPhase.TEST:
-            std = self._scaled_to_space(self._current_noise())
+            std = self._current_noise() * self._unit
         if self.phase == RunPhase.TRAIN:
             self.noise_schedule.step()
         return mean, std
@@ -80,10 +80,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     @property
     def evaluation_deviation(self) -> Any:
         """The standard deviation in evaluations, a number or [D]."""
-        return self._scaled_to_space(self.evaluation_noise)
-
-    def _scaled_to_space(self, noise: float) -> Any:
-        return noise * self._unit
+        return self.evaluation_noise * self._unit
 
     def get_control_param(self) -> np.ndarray:
         """The scheduled standard deviation of each element, [D]."""
@@ -122,7 +119,7 @@ class AdditiveNoise(NoiseLevel):
         if learned and self.phase != RunPhase.TEST:
             deviations = np.reshape(learned[0], shape)
         else:
-            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * self._scaled_to_space(1.0)
+            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * self._unit
         return self.rng.normal(np.reshape(means, shape), deviations)
 
     def action_choice(self) -> GaussianChoice:

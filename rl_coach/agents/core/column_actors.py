@@ -181,7 +181,7 @@ class ColumnActors:
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
         # the arrays are not copied: no later step may write into them
-        infos = stored_info(step.infos) if agent.experience.stores_infos else {}
+        infos = stored_info(step.infos) if self._rollout is None else {}  # no rule of a rollout needs them
         transitions = Batch.from_columns(
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )

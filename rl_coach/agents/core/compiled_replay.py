@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
+from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration, why_exploration_is_not_compiled
 from rl_coach.agents.core.compiled_columns import (
     CompiledPart,
     empty_columns,
@@ -18,9 +18,9 @@ from rl_coach.agents.core.compiled_columns import (
 )
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.spaces import ActionSpace
 
 OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
 """The columns [K, B, ...] that an agent's update rule needs. The arguments are a random key and the drawn columns. The
@@ -174,19 +174,23 @@ class CompiledReplay(CompiledPart):
             self._update_loop.close_phase()
 
 
-def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
-    """The reason why an agent cannot learn from replay in a compiled loop, None if it can."""
-    return next(_reasons(parameters, num_copies, learns_one_by_one), None)
+def why_replay_is_not_compiled(agent: Any, num_copies: int, actions: ActionSpace, *explorations: type) -> str | None:
+    """The reason why an agent cannot explore or learn from replay in a compiled loop, None if it can.
+
+    :param explorations: the supported parameter classes of explorations, see ``why_exploration_is_not_compiled``
+    """
+    why_not = why_exploration_is_not_compiled(agent.ap, actions, *explorations)
+    return why_not or next(_reasons(agent, num_copies), None)
 
 
-def _reasons(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> Iterator[str]:
-    algorithm, memory = parameters.algorithm, parameters.memory
+def _reasons(agent: Any, num_copies: int) -> Iterator[str]:
+    algorithm, memory = agent.ap.algorithm, agent.ap.memory
     period: Any = algorithm.num_consecutive_playing_steps
     steps = period.num_steps
     # a compiled call draws all batches of a phase before its first update
-    if learns_one_by_one:
+    if agent.learns_one_by_one:
         yield "the agent asks its networks for the data of each update"
-    if (why_not := why_recurrent_networks_are_not_compiled(parameters)) is not None:
+    if (why_not := why_recurrent_networks_are_not_compiled(agent.ap)) is not None:
         yield why_not
     if not isinstance(period, EnvironmentSteps) or steps < 1:
         yield "num_consecutive_playing_steps is not EnvironmentSteps(n) with n from 1"

@@ -203,11 +203,6 @@ class Experience:
             return "the memory stores whole episodes"
         return "a transition sums several rewards" if self._algorithm.n_step > 1 else None
 
-    @property
-    def stores_infos(self) -> bool:
-        """True if ``add_columns`` keeps the environment's infos. A rollout needs no infos."""
-        return self.rollout is None
-
     def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
         """Store one step [N, ...] of all actors. :param acting: [K] the actors that acted, None for all"""
         if self.rollout is not None:
