@@ -95,14 +95,7 @@ def _range_of(space: ActionSpace) -> np.ndarray:
 
 
 class AdditiveNoise(NoiseLevel):
-    """The mean plus Gaussian noise of a scheduled standard deviation.
-
-    :param action_space: a box
-    :param noise_schedule: the standard deviation in training
-    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute
-    """
+    """The mean plus Gaussian noise of a scheduled standard deviation. See ``AdditiveNoiseParameters`` for arguments."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)

@@ -44,7 +44,7 @@ def choice_override(policy: Any) -> str | None:
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """The rule of choice after deployment, without exploration; None if there is no such rule to export."""
+    """The rule of choice after deployment, without exploration; None if no rule can be exported."""
     chooses_otherwise = choice_override(policy) is not None or OVERRIDES.is_replaced(policy, "action_choice")
     return None if chooses_otherwise else policy.action_choice()
 

@@ -34,12 +34,8 @@ class TruncatedNormal(NoiseLevel):
     choose the bounds themselves too often.
 
     :param action_space: a box
-    :param noise_schedule: the standard deviation in training, before the truncation
-    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param clip_low: the lowest possible action, a number or one for each element
-    :param clip_high: the highest possible action
-    :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute. An element without two finite bounds has the range 1
+    :param clip_low: the lowest possible action, a number or one for each element; ``clip_high`` is the highest. For
+        the other arguments, see ``AdditiveNoiseParameters``
     """
 
     def __init__(
