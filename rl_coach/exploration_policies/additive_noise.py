@@ -57,7 +57,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         self.noise_schedule = noise_schedule
         self.evaluation_noise = evaluation_noise
         self.noise_as_percentage_from_action_space = noise_as_percentage_from_action_space
-        self._unit = _range_of(action_space) if noise_as_percentage_from_action_space else 1.0
+        self._unit: Any = _range_of(action_space) if noise_as_percentage_from_action_space else 1.0
 
     def _current_noise(self) -> float:
         return self.evaluation_noise if self.phase == RunPhase.TEST else self.noise_schedule.current_value
