@@ -154,21 +154,12 @@ class AdvantageAgent(PolicyAgent):
         return self._estimate(n_step_advantages, generalized_advantages, discount)(rewards, values)
 
     def estimates_of_copies(self, ops: Any) -> Estimate:
-        """``_advantages_and_returns`` for several environments at once, as a pure function. See
-        ``generalized_advantages_of_copies`` for its arguments.
-
-        :param ops: array operations with the names of ``keras.ops``
-        """
+        """``_advantages_and_returns`` for several environments at once, with array operations ``ops``. See
+        ``generalized_advantages_of_copies`` for the arguments of the result."""
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
     def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:
-        """The function, chosen by the settings, that computes advantages and returns.
-
-        :param n_step: a function with an argument ``discount``
-        :param generalized: a function with arguments ``discount`` and ``gae_lambda``
-        :param discount: None uses the algorithm's discount
-        :raises CoachError: if ``policy_gradient_rescaler`` is neither ``GAE`` nor ``A_VALUE``
-        """
+        """The function that the settings choose, with its ``discount`` and ``gae_lambda``."""
         algorithm = self.ap.algorithm
         discount = algorithm.discount if discount is None else discount
         n_step = partial(n_step, discount=discount)
@@ -204,9 +195,7 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         return super().make_learning(asked=self.networks["main"], rollout_columns=self._rollout_columns, **parts)
 
     def _rollout_columns(self, batch: RolloutBatch) -> dict[str, np.ndarray]:
-        """The columns that the update rule needs, from the steps of all actors. :param batch: result of
-        ``Rollout.take``
-        """
+        """The columns of the update rule, from the steps of all actors."""
         main, ends = self.networks["main"], last_rows(batch)
         inputs = {name: batch.state_columns[name] for name in main.input_names}
         following = {name: batch.next_state_columns[name][ends] for name in main.input_names}

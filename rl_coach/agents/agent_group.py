@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, SupportsFloat
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import RunPhase
 from rl_coach.saver import SaverCollection
-from rl_coach.utils import LazyArray
+from rl_coach.utils import LazyArray, Signal
 
 
 class AgentGroup(AgentInterface):
@@ -69,14 +70,21 @@ class AgentGroup(AgentInterface):
         for agent in self.agents.values():
             agent.setup_logger()
 
+    def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
+        """Call ``listener`` with each row of each agent. The names of the signals begin with the agent's name."""
+        for name, agent in self.agents.items():
+            agent.listen_to_rows(partial(_pass_row, listener, name))
+
+    def register_signal(self, *arguments: Any) -> Signal:
+        """Create a signal of the first agent; see ``Agent.register_signal``."""
+        first: Any = next(iter(self.agents.values()))
+        return first.register_signal(*arguments)
+
     def should_train(self) -> bool:
         return any(agent.should_train() for agent in self.agents.values())
 
     def train(self) -> SupportsFloat:
-        """Train each agent.
-
-        :return: the sum of the losses; reading it waits for the updates
-        """
+        """Train each agent. :return: the sum of the losses; reading it waits for the updates"""
         losses = []
         for agent in self.agents.values():
             before = agent.training_iteration
@@ -138,3 +146,7 @@ class AgentGroup(AgentInterface):
     def close(self) -> None:
         for agent in self.agents.values():
             agent.close()
+
+
+def _pass_row(listener: Callable[[dict[str, Any]], None], agent: str, row: dict[str, Any]) -> None:
+    listener({f"{agent}/{name}": value for name, value in row.items()})

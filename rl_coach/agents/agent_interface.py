@@ -101,9 +101,7 @@ class AgentInterface:
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Set the attributes ``owners``, ``run_parameters`` and ``stop_if_asked`` of an agent in a graph. Called before
-        ``setup_logger``.
-        """
+        """Set the attributes of these names of an agent in a graph. Called before ``setup_logger``."""
         self.owners = owners
         self.run_parameters = run_parameters
         self.stop_if_asked = stop_if_asked
@@ -139,10 +137,7 @@ class AgentInterface:
         self.last_action_info = action_info
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Observe the environment's answer.
-
-        :return: True if the episode has ended for this agent
-        """
+        """Observe the environment's answer. :return: True if the episode has ended for this agent"""
         raise NotImplementedError(f"{type(self).__name__} must define observe")
 
     def should_train(self) -> bool:
@@ -161,21 +156,14 @@ class AgentInterface:
         """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """Return the episode in progress, or None without one. ``take_up_episode`` continues it after another
-        episode, or in another run.
-        """
+        """Return the episode in progress, for ``take_up_episode`` in this run or another one; None without one."""
         return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Continue an episode that ``put_episode_aside`` returned.
-
-        :param is_restored: True if the episode comes from a checkpoint; ``set_state`` was called before
-        """
+        """Continue an episode of ``put_episode_aside``; after ``set_state`` if it ``is_restored`` from a checkpoint."""
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Seed the random streams for the evaluation in progress. The random streams of training continue after the
-        evaluation.
-        """
+        """Seed the random streams for the evaluation. The streams of training continue after it."""
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
@@ -186,9 +174,7 @@ class AgentInterface:
 
     @property
     def optimizer_steps(self) -> int:
-        """Number of updates of the agent's networks so far. Each minibatch counts: PPO makes many updates in a training
-        iteration.
-        """
+        """Number of optimizer steps so far. Each minibatch is one; PPO makes many in a training iteration."""
         return self.training_iteration
 
     def sync(self) -> None:
@@ -203,17 +189,13 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} must define set_incoming_directive")
 
     def policy_description(self) -> PolicyDescription | None:
-        """The description of the policy that ``coach export`` writes; None if the policy cannot be exported.
-
-        A subclass that chooses actions in another way returns another description.
-        """
+        """The description of the policy for ``coach export``; None if it cannot be exported. A subclass that chooses
+        actions in another way returns another description."""
         return None
 
     @property
     def acts_otherwise(self) -> str | None:
-        """The override, as ``Class.method``, that may make the agent act differently from ``policy_description``; None
-        without an override.
-        """
+        """The override, as ``Class.method``, that may make ``policy_description`` wrong; None without one."""
         return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
@@ -235,10 +217,7 @@ class AgentInterface:
         """
 
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        """Read the files of ``save_checkpoint``. Called after ``set_state``.
-
-        :param checkpoint_dir: the directory of the checkpoint
-        """
+        """Read the files of ``save_checkpoint`` from a directory. Called after ``set_state``."""
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers for data that are not in ``get_state``. A saver writes files next to each checkpoint. Empty by
@@ -249,9 +228,7 @@ class AgentInterface:
         return SaverCollection()
 
     def fits(self) -> dict[str, str]:
-        """Descriptions of the agent's parts, by name. An agent can restore the state of another agent only if their
-        descriptions are equal.
-        """
+        """The agent's parts by name, as text. Only agents with equal texts can restore each other's states."""
         return {"agent": type(self).__name__}
 
     def set_session(self, sess: Any) -> None:

@@ -116,8 +116,6 @@ class DirectionLearning(PhaseLearning):
     """Makes an update when enough directions have been played on both sides.
 
     Episodes that began before the last update do not count, because their weights come from an older policy.
-
-    :param agent: an ``ARSAgent``
     """
 
     def __init__(self, agent: Any):
@@ -157,9 +155,7 @@ class DirectionLearning(PhaseLearning):
 
     @property
     def _pairs(self) -> dict[int, dict[int, float]]:
-        """The returns of the directions that have been played on both sides: dicts from the seed, and then from the
-        side.
-        """
+        """``_present``, but only directions that have been played on both sides."""
         return {seed: sides for seed, sides in self._present.items() if len(sides) == 2}
 
     def is_due(self) -> bool:
@@ -271,10 +267,7 @@ class ARSAgent(Agent):
     # learning
 
     def search(self, pairs: dict[int, dict[int, float]]) -> None:
-        """Make an update. The optimizer applies the gradient of random search.
-
-        :param pairs: dicts from the seed of a direction to the returns of its sides 1 and -1
-        """
+        """Make an update with the gradient of random search, from returns by the seed and side of a direction."""
         main = self.networks["main"].online_network
         weights = main.get_weights()
         plus, minus = (np.array([sides[side] for sides in pairs.values()]) for side in (1, -1))

@@ -54,7 +54,6 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 
     ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are the mean absolute errors over the heads.
 
-    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the loss of each head
     """
@@ -116,13 +115,15 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Draw the heads that learn from the transition, ``info['mask']`` [K]."""
         shared = self.ap.exploration.bootstrapped_data_sharing_probability
-        transition.info["mask"] = (self.rng.random(self.num_heads) < shared).astype(np.uint8)
+        # floats, because the memory writes NaN for recorded steps without a mask; a missing integer would be 0
+        transition.info["mask"] = (self.rng.random(self.num_heads) < shared).astype(np.float16)
         return transition
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        mask = batch.info_columns.get("mask")  # recorded steps have no mask, so all heads learn from them
-        mask = np.ones((len(batch), self.num_heads)) if mask is None else mask
-        return {**super().learning_columns(batch), "extra/mask": mask.astype(np.float32)}
+        # recorded steps have no mask, so all heads learn from them
+        mask = batch.info_columns.get("mask", np.ones((len(batch), self.num_heads)))
+        mask = np.where(np.isnan(mask), 1, mask).astype(np.float32)
+        return {**super().learning_columns(batch), "extra/mask": mask}
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         """[B, K, A], each head's Q(s, .)."""

@@ -1,6 +1,4 @@
-"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach 1 use these
-names.
-"""
+"""An agent's attributes and methods under Coach's old names, for programs written for Coach 1."""
 
 from __future__ import annotations
 
@@ -102,10 +100,7 @@ class CoachNames:
         return self.emulate_observe_on_trainer(transition)
 
     def emulate_act_on_trainer(self: Any, transition: Transition) -> ActionInfo | None:
-        """Count a step that another process has played, as if this agent had acted.
-
-        :return: the action; None if the agent learns without acting
-        """
+        """Count a step of another process. :return: the action; None if the agent learns without acting"""
         if self.phase is RunPhase.TRAIN and self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
             return None
         self.count_played(1)

@@ -73,9 +73,7 @@ class RoundRobin(DecisionPolicy):
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose. If several actions have the same number of votes, the first agent
-    that chose one of these actions decides.
-    """
+    """The discrete action that most agents chose. In a tie, the first agent with one of these actions decides."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         votes = Counter(int(info.action) for info in actions_info.values())  # type: ignore[arg-type]
@@ -109,12 +107,14 @@ class CompositeEpisode:
     :param incoming_action: the present directive, None without a directive
     :param last_action_info: the last action of all agents together
     :param reward_so_far: the sum of the environment's rewards
+    :param decision_policy: the state of the decision policy; None in checkpoints of earlier releases
     """
 
     agents: dict[str, Any]
     incoming_action: Any
     last_action_info: ActionInfo | None
     reward_so_far: Any
+    decision_policy: dict[str, Any] | None = None
 
 
 plain_data.register(CompositeEpisode)
@@ -239,7 +239,7 @@ class CompositeAgent(AgentGroup):
         return choice
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Show the response to all agents, with the reward that the reward policy gives.
+        """Show the response to all agents, with the reward of the reward policy.
 
         :return: True if the environment has ended the episode, or if each agent has ended its episode
         """
@@ -264,11 +264,13 @@ class CompositeAgent(AgentGroup):
 
     def put_episode_aside(self) -> CompositeEpisode:
         agents = {name: agent.put_episode_aside() for name, agent in self.agents.items()}
-        return CompositeEpisode(agents, self.incoming_action, self.last_action_info, self._reward_so_far)
+        policy = dict(vars(self.decision_policy))
+        return CompositeEpisode(agents, self.incoming_action, self.last_action_info, self._reward_so_far, policy)
 
     def take_up_episode(self, episode: CompositeEpisode, is_restored: bool = False) -> None:
         self.incoming_action, self.last_action_info = episode.incoming_action, episode.last_action_info
         self._reward_so_far = episode.reward_so_far
+        vars(self.decision_policy).update(episode.decision_policy or {})
         for name, agent in self.agents.items():
             agent.take_up_episode(episode.agents[name], is_restored)
 

@@ -13,9 +13,7 @@ from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number
 
 
 class RNDNetworkParameters(NetworkParameters):
-    """A network that computes features of an observation: the predictor, or the constant network that the predictor
-    imitates.
-    """
+    """The predictor, or the constant network that it imitates: features of an observation."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 

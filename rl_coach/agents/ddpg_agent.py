@@ -13,7 +13,6 @@ from rl_coach.agents.core.compiled_acting import (
     at_level,
     schedule_ahead,
     uniform_at_first,
-    why_exploration_is_not_compiled,
 )
 from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
@@ -143,9 +142,7 @@ class DDPGAgent(Agent):
         return columns
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
-        """[B, A], the actor's actions. If the exploration needs features: for each state, a pair of action and
-        features.
-        """
+        """[B, A], the actor's actions. If the exploration needs features, pairs of an action and its features."""
         actor = self.networks["actor"]
         network = actor.target_network if self.acts_by_targets else actor.online_network
         outputs = network.predict(self.prepare_batch_for_inference(states, "actor"), squeeze_output=False)
@@ -174,9 +171,7 @@ class DDPGAgent(Agent):
         return PolicyDescription("actor", outputs, DeterministicChoice(), is_target)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        return why_exploration_is_not_compiled(
-            self.ap, actions, *self.compiled_explorations
-        ) or why_replay_is_not_compiled(self.ap, num_copies, self.learns_one_by_one)
+        return why_replay_is_not_compiled(self, num_copies, actions, *self.compiled_explorations)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         exploration = self.compiled_exploration(random, num_copies)

@@ -108,9 +108,7 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 
 
 class DDQNBCQAgent(DDQNAgent):
-    """Double DQN with targets from familiar next actions. Which actions are familiar is computed once and stored with
-    the data.
-    """
+    """Double DQN with targets from familiar next actions, which are found once and stored with the data."""
 
     predicts_values = True  # also among familiar actions
 

@@ -64,7 +64,7 @@ class DiscreteCQLAgent(DDQNAgent):
 def add_learned_weight(agent_parameters: Any) -> None:
     """Add alpha to the values that the agent learns, if ``gap_threshold`` is set.
 
-    :raises CoachError: if ``conservative_weight`` is 0. Its logarithm is learned, and the logarithm of 0 is not finite
+    :raises CoachError: if ``conservative_weight`` is 0: its logarithm is learned
     """
     algorithm = agent_parameters.algorithm
     if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:

@@ -91,15 +91,13 @@ class DQfDAgent(DDQNAgent):
             )
 
     def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions of ``load_memory_from_file_path``. The memory never removes
-        these demonstrations.
-        """
+        """Fill the memory from ``load_memory_from_file_path`` with demonstrations, which it never removes."""
         super().load_memory_from_file()
         if isinstance(self.memory, DemonstrationReplay):  # a rollout worker has another memory, without demonstrations
             self.memory.keep_as_demonstrations()
 
     def before_training(self) -> None:
-        """Learn from the demonstrations alone. A resumed run makes only the remaining updates.
+        """Learn from the demonstrations alone; make only the remaining updates in a resumed run.
 
         :raises CoachError: if there are no demonstrations for the pretraining
         """

@@ -53,9 +53,7 @@ class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The actor network. It uses the critic's encoder without training the encoder, and has a separate trunk and
-    separate layers.
-    """
+    """The actor network. It uses the encoder of the critic without training it, and has its own trunk."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)
@@ -141,7 +139,8 @@ class DrQv2Agent(DDPGAgent):
         return [name for name in images if name in embedded and spaces[name].num_dimensions == 3]
 
     def make_update_rule(self) -> Stages:
-        return drq_stages(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action)
+        is_share = getattr(self.ap.exploration, "noise_as_percentage_from_action_space", True)
+        return drq_stages(self._image_names, self.ap.algorithm.noise_clipping, self.spaces.action, is_share)
 
     def learning_scalars(self) -> dict[str, float]:
         policy: Any = self.exploration_policy

@@ -50,9 +50,7 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 
 
 class GAILAgentParameters(ClippedPPOAgentParameters):
-    """PPO that gets a higher reward for steps that resemble the demonstrations in
-    ``memory.load_memory_from_file_path``.
-    """
+    """PPO with a higher reward for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
     algorithm: GAILAlgorithmParameters
@@ -107,10 +105,7 @@ class GAILAgent(ClippedPPOAgent):
             self.memory.clean()
 
     def before_training(self) -> None:
-        """Check that there are demonstrations.
-
-        :raises CoachError: if there are no demonstrations
-        """
+        """Check that there are demonstrations. :raises CoachError: if there are no demonstrations"""
         if self.demonstrations is None:
             raise CoachError(
                 f"agent '{self.name}' has no demonstrations to imitate: set memory.load_memory_from_file_path, "
@@ -122,10 +117,7 @@ class GAILAgent(ClippedPPOAgent):
         return adversarial_imitation_rule(rule)
 
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
-        """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.
-
-        :param batch: steps after the agent's filters
-        """
+        """[B] float32, -log(1 - D(s, a)) of filtered steps: near 0 for steps unlike the demonstrations."""
         network, actions = self.networks["discriminator"], batch.action_column
         inputs = {"action": actions, **batch.state_columns}
         outputs = network.online_network.predict({name: inputs[name] for name in network.input_names})

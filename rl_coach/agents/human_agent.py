@@ -64,10 +64,7 @@ class HumanAgent(Agent):
         self._is_saved = True
 
     def init_environment_dependent_modules(self) -> None:
-        """Print the keys for the player.
-
-        :raises CoachError: if the environment's actions have no keys
-        """
+        """Print the keys for the player. :raises CoachError: if the environment's actions have no keys"""
         super().init_environment_dependent_modules()
         environment = self.parent.real_environment
         keys_of: dict[str, list[str]] = {}
@@ -103,20 +100,14 @@ class HumanAgent(Agent):
         return NoLearning(self)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """The action of the keys that are held down, in the agent's action space.
-
-        :raises KeyboardInterrupt: if the player has left
-        """
+        """The action of the keys that are held down. :raises KeyboardInterrupt: if the player has left"""
         while (action := self.parent.active_environment.get_action_from_user()) is None:
             self.stop_if_asked()
         self._is_saved = False
         return self.output_filter.reverse_filter(ActionInfo(action))
 
     def save_replay_buffer_and_exit(self) -> None:
-        """Save the steps so far and end the run, as when the player closes the window.
-
-        :raises KeyboardInterrupt: always
-        """
+        """Save the steps and end the run, as when the window is closed. :raises KeyboardInterrupt: always"""
         self.close()
         raise KeyboardInterrupt
 
@@ -134,6 +125,5 @@ class HumanAgent(Agent):
         episode = self.episode.buffer
         if episode.is_empty() or episode.is_complete:
             return
-        episode.transitions[-1].game_over = True
         self.experience.finish(self.episode)
         self.episode.buffer = new_buffer(self.ap.algorithm)

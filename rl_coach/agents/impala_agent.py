@@ -176,12 +176,8 @@ class IMPALAAgent(PolicyOptimizationAgent):
         }
 
     def _ratios(self, segment: Segment, outputs: dict[str, np.ndarray]) -> np.ndarray:
-        """[T], pi(a|s) / mu(a|s), at most rho_bar. Larger ratios have the same effect as rho_bar.
-
-        The ratios of steps that this process played are exactly 1, because the policy has not changed since. Computed
-        ratios would differ from 1 by rounding.
-        """
-        if segment.copy is not None:
+        """[T], pi(a|s) / mu(a|s), at most rho_bar: larger ratios have the same effect."""
+        if segment.copy is not None:  # the policy has not changed since: computed ratios would only be rounded
             return np.ones(len(segment))
         log_ratios = self._log_probabilities(segment, outputs) - segment.info(BEHAVIOUR)
         return np.exp(np.minimum(log_ratios.astype(np.float64), math.log(self.ap.algorithm.rho_bar)))

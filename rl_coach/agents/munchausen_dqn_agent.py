@@ -42,8 +42,7 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
 
 
 class MunchausenDQNAgent(ValueOptimizationAgent):
-    """DQN with a target that is a mean over the next actions. Rewards get a negative bonus for actions that the policy
-    rarely takes."""
+    """DQN with a mean over the next actions as target, and a negative bonus for actions that are rarely taken."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True

@@ -111,10 +111,7 @@ class PolicyAgent(Agent):
         return None if choice is None else PolicyDescription(self.policy_network, self._policy_output_names, choice)
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
-        """The exploration policy's choice.
-
-        :raises TrainingError: if the policy has diverged; the error names the network and the step
-        """
+        """The exploration policy's choice. :raises TrainingError: if the policy has diverged"""
         policy = self.actor.exploration_policy
         with self._explaining_divergence():
             return policy.get_action(outputs) if mask is None else policy.get_action(outputs, mask)
@@ -186,9 +183,7 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.std_discounted_return = float(returns.std())
 
     def note_returns(self, segment: Segment) -> None:
-        """Add the returns of an episode that has ended to the mean returns. If another process played the episode, add
-        only the returns of its last segment.
-        """
+        """Add an ended episode to the mean returns; only its last segment if another process played it."""
         if segment.copy is None:  # another process played the episode, so only its segments are here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:

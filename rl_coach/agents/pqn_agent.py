@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.core.compiled_acting import why_exploration_is_not_compiled
 from rl_coach.agents.core.compiled_epochs import (
     CompiledEpochs,
     EpochSettings,
@@ -100,7 +101,7 @@ class PQNAgent(ValueOptimizationAgent):
         return q_lambda_rule(is_huber, loss_weight)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        why_not = self.why_exploration_is_not_compiled(actions)
+        why_not = why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
         return why_not or why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:

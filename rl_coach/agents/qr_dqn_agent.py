@@ -85,7 +85,6 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
     :param atoms: N; tau_i are the midpoints (i - 1/2) / N
     :param kappa: the width of the Huber loss
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: weight of the head's loss
     """
     midpoints = ((np.arange(atoms) + 0.5) / atoms).astype(np.float32)[None, :, None]
 

@@ -42,8 +42,7 @@ class RainbowDQNAlgorithmParameters(CategoricalDQNAlgorithmParameters):
 
 
 class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
-    """Rainbow: a dueling categorical network with noisy layers, double Q-learning, n-step returns and prioritized
-    replay."""
+    """Rainbow: a noisy dueling categorical network, double Q-learning, n-step returns, prioritized replay."""
 
     algorithm_names = ("Rainbow", "RainbowDQN")
     path = "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgent"

@@ -11,11 +11,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.compiled_acting import (
-    Exploration,
-    uniform_at_first,
-    why_exploration_is_not_compiled,
-)
+from rl_coach.agents.core.compiled_acting import Exploration, uniform_at_first
 from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
@@ -322,9 +318,7 @@ class SoftActorCriticAgent(Agent):
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         # the agent samples from its policy and does not use the exploration policy
-        return why_exploration_is_not_compiled(self.ap, actions, AdditiveNoiseParameters) or why_replay_is_not_compiled(
-            self.ap, num_copies, self.learns_one_by_one
-        )
+        return why_replay_is_not_compiled(self, num_copies, actions, AdditiveNoiseParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         columns = partial(self._compiled_columns, random)

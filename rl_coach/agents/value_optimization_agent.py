@@ -8,13 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.compiled_acting import (
-    Exploration,
-    at_level,
-    epsilon_greedy,
-    schedule_ahead,
-    why_exploration_is_not_compiled,
-)
+from rl_coach.agents.core.compiled_acting import Exploration, at_level, epsilon_greedy, schedule_ahead
 from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.overrides import is_replaced
@@ -115,11 +109,7 @@ class ValueOptimizationAgent(Agent):
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
-        """Set the priorities of the batch in a prioritized memory.
-
-        :param TD_errors: [B]
-        :return: [B] importance weights; None if the memory has no priorities
-        """
+        """Set the priorities of the batch. :return: [B] importance weights; None if the memory has no priorities"""
         if not self.memory.has_priorities:
             return None
         if "idx" in batch.info_columns:  # a batch from the user has no idx
@@ -127,8 +117,7 @@ class ValueOptimizationAgent(Agent):
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:
-        """Train the network ``reward_model`` on the rewards of a batch, for off-policy evaluation. The network has an
-        output for each action; only the output of the action taken learns.
+        """Train the network ``reward_model``, for off-policy evaluation, on the rewards of the actions of a batch.
 
         :return: the loss before the update
         """
@@ -137,11 +126,7 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Train a network that has an output for each action. The targets are the values [B] of the actions [B] in the
-        states [B, ...].
-
-        :return: the loss before the update
-        """
+        """Train a network's values of actions [B] in states [B, ...]. :return: the loss before the update"""
         network = self.networks[network_name]
         inputs = {name: states[name] for name in network.input_names}
         targets = network.online_network.predict(inputs)
@@ -149,18 +134,11 @@ class ValueOptimizationAgent(Agent):
         return float(network.train_and_sync_networks(inputs, targets)[0])
 
     def improve_reward_model(self, epochs: int) -> None:
-        """Train the network ``reward_model`` on the rewards of the memory's training episodes.
-
-        :param epochs: number of passes over the transitions
-        """
+        """Train the network ``reward_model`` in passes over the training episodes of the memory."""
         self._fit_to_memory("reward_model", epochs, self.get_reward_model_loss)
 
     def _fit_to_memory(self, network_name: str, epochs: int, learn: Callable[[Batch], float]) -> None:
-        """Train a network on the memory's training episodes, and print its loss.
-
-        :param epochs: number of passes over the transitions
-        :param learn: makes an update on a batch, which has passed the agent's filters, and returns the loss
-        """
+        """Train a network on the memory's training episodes with ``learn``, and print its loss."""
         size, what = self.ap.network_wrappers[network_name].batch_size, network_name.replace("_", " ")
         with screen.waiting_for(f"training the {what}"):
             for _ in range(epochs):
@@ -176,13 +154,7 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        return self.why_exploration_is_not_compiled(actions) or why_replay_is_not_compiled(
-            self.ap, num_copies, self.learns_one_by_one
-        )
-
-    def why_exploration_is_not_compiled(self, actions: ActionSpace) -> str | None:
-        """The reason why the agent's exploration cannot be part of a compiled loop, None if it can."""
-        return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
+        return why_replay_is_not_compiled(self, num_copies, actions, EGreedyParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         return CompiledReplay(self, random, num_copies, self.compiled_exploration(random, num_copies))

@@ -58,9 +58,7 @@ class VDNAgentParameters(DQNAgentParameters):
 
 
 class VDNAgent(DQNAgent):
-    """Q-learning for a team. The team's value is the sum of the players' values. Targets are computed as in
-    double DQN.
-    """
+    """Double DQN for a team. The team's value is the sum of its players' values."""
 
     network_requirements = {"main": NetworkRequirement((TEAM_Q,), has_target=True)}
     bootstrap_actions = (greedy_by_online, True)

@@ -57,7 +57,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         self.noise_schedule = noise_schedule
         self.evaluation_noise = evaluation_noise
         self.noise_as_percentage_from_action_space = noise_as_percentage_from_action_space
-        self._unit = _range_of(action_space) if noise_as_percentage_from_action_space else 1.0
+        self._unit: Any = _range_of(action_space) if noise_as_percentage_from_action_space else 1.0
 
     def _current_noise(self) -> float:
         return self.evaluation_noise if self.phase == RunPhase.TEST else self.noise_schedule.current_value
@@ -66,15 +66,13 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         """The mean and the standard deviation of the next draw. In TRAIN, the schedule advances by a step."""
         mean, std = self._mean_and_std(action_values)
         if std is None or self.phase == RunPhase.TEST:
-            std = self._scaled_to_space(self._current_noise())
+            std = self._current_noise() * self._unit
         if self.phase == RunPhase.TRAIN:
             self.noise_schedule.step()
         return mean, std
 
     def _levels(self, count: int) -> np.ndarray:
-        """The standard deviations [count] of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
-        steps.
-        """
+        """The standard deviations of the next ``count`` actions. In TRAIN, the schedule advances."""
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
         return self.noise_schedule.next_values(count)
@@ -82,10 +80,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     @property
     def evaluation_deviation(self) -> Any:
         """The standard deviation in evaluations, a number or [D]."""
-        return self._scaled_to_space(self.evaluation_noise)
-
-    def _scaled_to_space(self, noise: float) -> Any:
-        return noise * self._unit
+        return self.evaluation_noise * self._unit
 
     def get_control_param(self) -> np.ndarray:
         """The scheduled standard deviation of each element, [D]."""
@@ -100,14 +95,7 @@ def _range_of(space: ActionSpace) -> np.ndarray:
 
 
 class AdditiveNoise(NoiseLevel):
-    """The mean plus Gaussian noise of a scheduled standard deviation.
-
-    :param action_space: a box
-    :param noise_schedule: the standard deviation in training
-    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute
-    """
+    """The mean plus Gaussian noise of a scheduled standard deviation. See ``AdditiveNoiseParameters`` for arguments."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)
@@ -124,7 +112,7 @@ class AdditiveNoise(NoiseLevel):
         if learned and self.phase != RunPhase.TEST:
             deviations = np.reshape(learned[0], shape)
         else:
-            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * self._scaled_to_space(1.0)
+            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * self._unit
         return self.rng.normal(np.reshape(means, shape), deviations)
 
     def action_choice(self) -> GaussianChoice:

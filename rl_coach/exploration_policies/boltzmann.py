@@ -40,7 +40,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     """Draws an action with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
 
     :param action_space: discrete
-    :param temperature_schedule: the temperature. Near 0, the policy is greedy; with a large temperature, it is uniform
+    :param temperature_schedule: the temperature, as in ``BoltzmannParameters``
     """
 
     episode_attributes = ()

@@ -35,12 +35,11 @@ class BootstrappedParameters(EGreedyParameters):
 
 class Bootstrapped(EGreedy):
     """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training, the
-    head that ``select_head`` drew chooses all actions of an episode; in other phases the heads vote.
+    head that ``select_head`` drew chooses all actions of an episode; in other phases the heads vote. See
+    ``BootstrappedParameters`` for the arguments.
 
-    :param action_space: discrete
-    :param architecture_num_q_heads: number of Q heads of the network
     :ivar selected_head: the head of this episode
-    :ivar last_action_values: [A], the values from which the last action was chosen; None if the action was random
+    :ivar last_action_values: [A], the values that decided the last action; None if the action was random
     """
 
     episode_attributes = ("selected_head", "current_random_value")

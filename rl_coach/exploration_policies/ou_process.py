@@ -35,14 +35,7 @@ class OUProcessParameters(ExplorationParameters):
 class OUProcess(ContinuousActionExplorationPolicy):
     """In training, chooses the mean plus noise x. x is 0 at the start of each episode and changes by dx = theta (mu -
     x) dt + sigma dW (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement
-    learning", section 3). In other phases, chooses the mean.
-
-    :param action_space: a box or goals
-    :param mu: the value that the noise drifts to
-    :param theta: rate of the drift; 0 gives a random walk
-    :param sigma: scale of the random part; 0 gives only the drift
-    :param dt: the time of one step
-    """
+    learning", section 3). In other phases, chooses the mean. ``OUProcessParameters`` explains the arguments."""
 
     episode_attributes = ("state",)
 

@@ -38,7 +38,6 @@ class ParameterNoise(Greedy):
 
     The constructor sets the dense layers in the networks' parameters, so the policy must be built before the networks.
 
-    :param network_params: the networks by name
     :param action_space: discrete or a box
     """
 

@@ -1,6 +1,4 @@
-"""Explores with noise that is a function of the state. The function stays the same for several steps, so actions are
-smooth.
-"""
+"""Explores with noise that is a function of the state. It changes rarely, so that actions are smooth."""
 
 from __future__ import annotations
 
@@ -49,7 +47,6 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     :param action_space: a box
     :param steps_between_draws: steps until E is drawn again; None draws it for each episode
     :param scale: standard deviation of E's elements if the head does not learn it
-    :param network_params: the networks by name
     """
 
     episode_attributes = ("_draw", "_steps")
@@ -84,10 +81,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         self._draw, self._steps = None, 0
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """Choose an action.
-
-        :param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any
-        """
+        """Choose an action. :param action_values: mean [A], features [F], and any learned scales [F * A]"""
         mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
         mean = mean.astype(np.float64)  # a memory also stores the actions of heatup, which are float64
         if self.phase != RunPhase.TRAIN:

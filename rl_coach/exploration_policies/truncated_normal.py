@@ -34,12 +34,8 @@ class TruncatedNormal(NoiseLevel):
     choose the bounds themselves too often.
 
     :param action_space: a box
-    :param noise_schedule: the standard deviation in training, before the truncation
-    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param clip_low: the lowest possible action, a number or one for each element
-    :param clip_high: the highest possible action
-    :param noise_as_percentage_from_action_space: True: the standard deviations are fractions of the action space's
-        range; False: they are absolute. An element without two finite bounds has the range 1
+    :param clip_low: the lowest possible action, a number or one for each element; ``clip_high`` is the highest. For
+        the other arguments, see ``AdditiveNoiseParameters``
     """
 
     def __init__(
@@ -67,6 +63,8 @@ class TruncatedNormal(NoiseLevel):
         return GaussianChoice()
 
     def _draw(self, mean: float, std: float, low: float, high: float) -> float:
+        if not math.isfinite(mean + std):
+            return math.nan  # no proposal would be accepted, so the loop would not end
         if std <= 0:
             return min(max(mean, low), high)
         drawn = mean + std * truncated_standard_normal((low - mean) / std, (high - mean) / std, self.rng)

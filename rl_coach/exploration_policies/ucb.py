@@ -38,13 +38,11 @@ class UCBParameters(BootstrappedParameters):
 
 class UCB(EGreedy):
     """In training, the action with the highest mean + lambda * standard deviation over the heads; otherwise the action
-    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
+    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2). See ``UCBParameters`` for
+    the arguments.
 
-    :param action_space: discrete
-    :param architecture_num_q_heads: number of Q heads of the network
-    :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the standard deviation over the heads at the last action that was not random
-    :ivar last_action_values: [A], the values from which this action was chosen
+    :ivar last_action_values: [A], the values that decided this action
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)

@@ -341,7 +341,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if any(BEHAVIOUR not in step.info for step in memory.evaluation_dataset_as_transitions):
             self._estimate_behaviour(network.input_names)
         self._filter(memory.evaluation_dataset_as_transitions)
-        self.ope_manager = OpeManager(self.agent_params.network_wrappers["main"].softmax_temperature)
+        temperature = self.agent_params.network_wrappers["main"].softmax_temperature
+        self.ope_manager = OpeManager(temperature, agent.spaces.action_mask_name)
         self.ope_manager.gather_static_shared_stats(
             memory.evaluation_dataset_as_transitions,
             self.agent_params.network_wrappers["reward_model"].batch_size,
@@ -418,7 +419,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
         def policy(states: StateType) -> np.ndarray:
             inputs = {name: states[name] for name in main.input_names}
-            return deployed.policy(predictions(main.online_network, inputs, size))
+            return deployed.policy(predictions(main.online_network, inputs, size), states)
 
         def fit(states: StateType, actions: np.ndarray, targets: np.ndarray) -> Predict:
             for rows in np.array_split(rng.permutation(len(actions)), -(-len(actions) // size)):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.policies import allows
 from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.off_policy_evaluators.bandits.doubly_robust import DoublyRobust
 from rl_coach.off_policy_evaluators.recorded_episodes import ACTION_VALUES, BEHAVIOUR, LAST_VALUE, TARGET, VALUE
@@ -35,12 +36,14 @@ class OpeManager:
 
     :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. With 0, the policy is
         greedy, like a deployed agent
+    :param mask_name: the observation that masks actions. The target policy never takes a masked action; None allows all
     """
 
-    def __init__(self, temperature: float = 0.2):
+    def __init__(self, temperature: float = 0.2, mask_name: str | None = None):
         if not temperature >= 0:
             raise CoachError(f"the temperature of a softmax policy must be a number of at least 0, not {temperature}")
         self.temperature = temperature
+        self.mask_name = mask_name
         self.all_reward_model_rewards: np.ndarray | None = None
 
     def gather_static_shared_stats(
@@ -95,7 +98,7 @@ class OpeManager:
             raise CoachError("call gather_static_shared_stats with this data set before evaluate")
         data = Batch(transitions)
         values = predictions(q_network, data.states(network_keys), batch_size)
-        policy = self.policy(values)
+        policy = self.policy(values, data.state_columns)
         for transition, q, probabilities in zip(transitions, values, policy):
             transition.update_info({ACTION_VALUES: q, TARGET: probabilities, VALUE: float(probabilities @ q)})
         self._value_last_states(evaluation_dataset_as_episodes, q_network, network_keys, batch_size)
@@ -122,22 +125,26 @@ class OpeManager:
         ends = [episode[-1] for episode in episodes if len(episode) and not episode[-1].terminated]
         if not ends:
             return
-        values = predictions(q_network, Batch(ends).next_states(network_keys), batch_size)
-        for end, value in zip(ends, np.sum(self.policy(values) * values, axis=1)):
+        data = Batch(ends)
+        values = predictions(q_network, data.next_states(network_keys), batch_size)
+        for end, value in zip(ends, np.sum(self.policy(values, data.next_state_columns) * values, axis=1)):
             end.update_info({LAST_VALUE: float(value)})
 
-    def policy(self, values: np.ndarray) -> np.ndarray:
-        """[N, A] probabilities of the target policy. With temperature 0, the best actions have equal probabilities."""
+    def policy(self, values: np.ndarray, states: Mapping[str, np.ndarray]) -> np.ndarray:
+        """[N, A] probabilities of the target policy. With temperature 0, the best actions have equal probabilities.
+
+        :param values: [N, A]
+        :param states: [N, ...] by name, with the masks
+        """
+        if self.mask_name is not None:
+            values = np.where(allows(np, states[self.mask_name]), values, -np.inf)
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)
 
 
 def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
-    """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
-
-    :raises CoachError: if the network does not predict a value for each action
-    """
+    """[N, A] float64, in parts of ``batch_size`` rows. :raises CoachError: if actions have no values"""
     num_rows = len(next(iter(states.values())))
     parts = [
         network.predict({name: column[first : first + batch_size] for name, column in states.items()})

@@ -33,10 +33,7 @@ class RecordedEpisodes:
 
 
 def with_steps(episodes: Sequence[Episode]) -> list[Episode]:
-    """The episodes that have steps.
-
-    :raises CoachError: if there is no step
-    """
+    """The episodes that have steps. :raises CoachError: if there is no step"""
     found = [episode for episode in episodes if len(episode)]
     if not found:
         raise CoachError("there is no recorded episode to evaluate a policy with: use a data set that is not empty")

@@ -13,6 +13,7 @@ from rl_coach.agents.composite_agent import CompositeAgent, SingleDecider
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
+from rl_coach.callbacks.callback import Callback
 from rl_coach.core_types import ActionInfo, Directive, EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager
@@ -56,6 +57,30 @@ def test_agents_in_a_composite_name_graph_and_level_in_their_files(tmp_path):
         "worker_0.pair.main_level.main_level.both.left_0.csv",
         "worker_0.pair.main_level.main_level.both.right_0.csv",
     ]
+
+
+class Listener(Callback):
+    def __init__(self):
+        self.rows = []
+
+    def on_row(self, run):
+        self.rows.append(dict(run.row))
+
+    def on_step(self, run):
+        run.log("Steps", run.steps)
+
+
+def test_callbacks_get_the_rows_of_all_agents_in_a_composite(tmp_path):
+    manager, listener = SeveralInOne("pair", schedule(20, heatup=20), VisualizationParameters()), Listener()
+    manager.use_callbacks([listener])
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=1))
+    manager.improve()
+    manager.close()
+    for agent in ("left", "right"):
+        rows = [row for row in listener.rows if f"{agent}/Training Iter" in row]
+        assert [row[f"{agent}/Total steps"] for row in rows] == [10, 20, 30, 40]
+    columns = [pandas.read_csv(path).columns for path in sorted(tmp_path.glob("*.csv"))]
+    assert ["Steps/Mean" in names for names in columns] == [True, False]
 
 
 def test_a_directive_stays_out_of_the_environments_own_state(tmp_path):

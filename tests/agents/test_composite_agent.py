@@ -163,13 +163,29 @@ def test_an_episode_put_aside_and_the_state():
     assert again.act().action == agent.act().action
 
 
-def test_in_a_level():
-    parameters = CountingEnvironmentParameters()
-    agent = CompositeAgent(
+def test_an_evaluation_leaves_the_turn_of_training():
+    level = LevelManager("level", composite_in_level(), environment_of(CountingEnvironmentParameters()))
+    level.phase = RunPhase.TRAIN
+    level.reset_internal_state()
+    level.step(None)
+    before = dict(vars(level.agent.decision_policy))
+    level.phase = RunPhase.TEST
+    level.reset_internal_state()
+    level.step(None)
+    level.phase = RunPhase.TRAIN
+    assert vars(level.agent.decision_policy) == before
+
+
+def composite_in_level():
+    return CompositeAgent(
         {name: CountingAgentParameters() for name in "ab"}, VisualizationParameters(), RoundRobin(2),
         out_action_space=DiscreteActionSpace(3), name="both",
     )  # fmt: skip
-    level = LevelManager("level", agent, environment_of(parameters))
+
+
+def test_in_a_level():
+    agent = composite_in_level()
+    level = LevelManager("level", agent, environment_of(CountingEnvironmentParameters()))
     level.reset_internal_state()
     level.step(None)
     assert agent.full_name_id == "level/both" and agent.agents["a"].parent is agent

@@ -277,6 +277,7 @@ def with_another_middleware(agent: AgentParameters) -> None:
     [
         (lambda agent: setattr(agent.algorithm, "context_length", 0), "algorithm.context_length is 0"),
         (lambda agent: setattr(agent.algorithm, "discount", 0.9), "algorithm.discount is 0.9"),
+        (lambda agent: setattr(agent.algorithm, "n_step", 1), "algorithm.n_step is 1, .* set algorithm.n_step to -1"),
         (lambda agent: setattr(agent, "memory", ExperienceReplayParameters()), "learns from complete episodes"),
         (without_embedders, "InputEmbedderParameters makes no tokens: leave input_embedders_parameters empty"),
         (with_another_middleware, "TransformerMiddlewareParameters cannot do it: keep the default middleware"),

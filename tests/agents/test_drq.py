@@ -149,10 +149,18 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Weights]:
     return {**weights, "target": target}
 
 
-def test_several_updates_are_those_of_the_paper(tmp_path):
+def with_absolute_noise() -> AgentParameters:
+    agent = tiny()
+    agent.exploration.noise_as_percentage_from_action_space = False
+    agent.exploration.noise_schedule = ConstantSchedule(2 * RADIUS * NOISE)
+    return agent
+
+
+@pytest.mark.parametrize("make", [tiny, with_absolute_noise])
+def test_several_updates_are_those_of_the_paper(make, tmp_path):
     agents = []
     for number in range(2):  # one learns, the reference begins where the other one is
-        manager = graph(tiny(), PictureOfTarget, tmp_path / str(number))
+        manager = graph(make(), PictureOfTarget, tmp_path / str(number))
         manager.heatup(EnvironmentSteps(60))
         agents.append(manager.get_agent())
     agent, fresh = agents

@@ -198,6 +198,24 @@ def test_each_head_of_an_ensemble_has_its_own_share_of_what_is_played(tmp_path):
     np.testing.assert_allclose(masks.mean(axis=0), 0.25, atol=0.08)
 
 
+@pytest.mark.parametrize("recorded", ["alone", "first", "last"])
+def test_each_head_of_an_ensemble_learns_from_recorded_steps(recorded, tmp_path):
+    parameters = bootstrapped()
+    parameters.exploration.bootstrapped_data_sharing_probability = 0.0
+    manager = graph(parameters, Bandit, tmp_path)
+    memory, state = manager.get_agent().memory, {"observation": np.zeros(2, np.float32)}
+    played = 0 if recorded == "alone" else 20
+    if recorded == "last":
+        manager.heatup(EnvironmentSteps(played))
+    for _ in range(5):
+        memory.store(Transition(state, 0, 1.0, state, game_over=True))
+    if recorded == "first":
+        manager.heatup(EnvironmentSteps(played))
+    masks = manager.get_agent().learning_columns(memory.transitions_at(np.arange(5 + played)))["extra/mask"]
+    is_recorded = np.roll(np.arange(5 + played) < 5, played if recorded == "last" else 0)
+    np.testing.assert_array_equal(masks, np.repeat(is_recorded[:, None], 3, axis=1))
+
+
 @pytest.mark.parametrize("parameters", [bootstrapped, upper_confidence_bounds, categorical, quantile_regression])
 def test_the_exported_policy_acts_as_the_evaluated_agent(parameters, tmp_path):
     agent = graph(parameters(), Bandit, tmp_path / "run").get_agent()

@@ -149,6 +149,11 @@ class TestTruncatedNormal:
         mean = (density(low) - density(high)) / (above(low) - above(high))
         assert draws.mean() == pytest.approx(mean, abs=5 * draws.std() / math.sqrt(4000))
 
+    @pytest.mark.parametrize("values", [[np.array([np.nan, 4.0])], [np.array([np.inf, 4.0])], [MEAN, [np.nan, 0.1]]])
+    def test_numbers_that_are_not_finite_give_an_action_that_is_not_finite(self, values):
+        action = POLICIES["truncated"]().get_action(values)  # does not wait for a draw that cannot come
+        assert np.isnan(action[0]) and np.isfinite(action[1])
+
     @given(low=st.floats(-40, 40), width=st.floats(1e-3, 80), seed=st.integers(0, 2**32))
     def test_draws_never_leave_the_bounds(self, low, width, seed):
         assert low <= truncated_standard_normal(low, low + width, np.random.default_rng(seed)) <= low + width

@@ -86,6 +86,22 @@ def test_the_deployed_policy_is_greedy():
     assert DoublyRobust.evaluate(stats)[0] == 1
 
 
+def test_the_policy_never_takes_a_masked_action():
+    """With a third action that is the best and forbidden, all estimates are those of the other two."""
+    q, model = (Table(np.column_stack([table.rows, [9.0, 9.0, 9.0]]).tolist()) for table in (Q, REWARDS))
+    for temperature in (1 / np.log(3), 0):
+        episodes, transitions = data_set()
+        for transition in transitions:
+            transition.state = {**transition.state, "mask": np.array([1, 1, 0])}
+            # after its end, an episode may allow no action
+            transition.next_state = {**transition.next_state, "mask": np.array([1, 1, 0]) * (not transition.terminated)}
+            transition.info["all_action_probabilities"] = np.array([0.5, 0.5, 0.0])
+        manager = OpeManager(temperature, mask_name="mask")
+        manager.gather_static_shared_stats(transitions, 2, model, ["observation"])
+        found = manager.evaluate(episodes, transitions, 2, 0.5, q, ["observation"])
+        np.testing.assert_allclose(found, evaluated(temperature)[0])
+
+
 def test_bad_data_is_refused_in_one_line():
     episodes, transitions = data_set()
     manager = OpeManager()

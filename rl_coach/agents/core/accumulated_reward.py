@@ -1,6 +1,4 @@
-"""Adds the accumulated reward of the episode to the measurements, if the agent's setting
-``algorithm.use_accumulated_reward_as_measurement`` is True.
-"""
+"""The episode's accumulated reward as a measurement; see ``use_accumulated_reward_as_measurement``."""
 
 from __future__ import annotations
 
@@ -31,20 +29,13 @@ def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
 
 
 def with_accumulated_reward(state: StateType, reward: float) -> StateType:
-    """The observations of a state with ``accumulated_reward`` as the last measurement.
-
-    :param reward: the sum of the filtered rewards of the episode so far
-    """
+    """The observations, with ``reward``, the sum of filtered rewards so far, as the last measurement."""
     measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
     return {**state, _NAME: measurements}
 
 
 def add_accumulated_rewards(episode: Iterable[Any]) -> None:
-    """Add the measurement ``accumulated_reward`` to the states of an episode: the sum of the filtered rewards before
-    each state.
-
-    :param episode: the episode's transitions, in order
-    """
+    """Add the sum of filtered rewards before each state of an episode, as measurement ``accumulated_reward``."""
     before = 0.0
     for transition in episode:
         after = before + transition.reward

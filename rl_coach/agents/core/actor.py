@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward
 from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.agents.core.experience import stored_info
 from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, RunPhase, Transition
 from rl_coach.filters.filter import InputFilter, OutputFilter, changes_nothing
 from rl_coach.logger import screen
@@ -26,8 +27,6 @@ class Actor:
     (``choose_action``), and what happens to a transition (``update_transition_before_adding_to_replay_buffer``,
     ``observe_transition``).
 
-    :param agent: the agent
-    :param episode: the episode in progress
     :param input_filter: the input filter with the histories of this episode
     :param output_filter: the output filter with its state of this episode
     :param exploration_policy: the exploration policy with its state of this episode; None until it is built
@@ -50,19 +49,13 @@ class Actor:
         self._filters_responses = self._filters_actions = True
 
     def for_another_episode(self) -> Actor:
-        """Another actor of the same agent, at the start of an episode.
-
-        :raises CoachError: if a filter or the exploration policy cannot be copied
-        """
+        """An actor at the start of an episode. :raises CoachError: if a filter or the exploration cannot be copied"""
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         episode = self._agent.episode_class(self._agent.ap.algorithm)
         return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))
 
     def for_evaluation(self) -> Actor:
-        """An actor for an evaluation. It does not change the filters and the exploration policy of this actor.
-
-        :raises CoachError: if a filter or the exploration policy cannot be copied
-        """
+        """An actor for an evaluation, which leaves the filters and the exploration of this actor unchanged."""
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         return Actor(self._agent, self.episode, *(part.for_evaluation() for part in parts))
 
@@ -145,7 +138,7 @@ class Actor:
             next_state=filtered.next_state,
             game_over=filtered.game_over,
             # a copy, because ``Experience.add`` adds entries that the environment must not see
-            info=dict(filtered.info),
+            info=stored_info(filtered.info),
             terminated=filtered.terminated,
         )
         if agent.distance_from_goal is not None and episode.incoming_goal is not None:
@@ -162,9 +155,7 @@ class Actor:
         return ended
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
-        """The answer with two more observations, if the agent uses them: the goal of the level above, and the
-        accumulated reward.
-        """
+        """The answer with the goal of the level above, and with the accumulated reward, if the agent uses them."""
         episode, extended = self.episode, copy.copy(filtered)
         if episode.incoming_goal is not None:
             extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
@@ -174,11 +165,7 @@ class Actor:
         return extended
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for the current state.
-
-        :param action: an action of the caller, to use instead of the agent's choice
-        :return: the action in the environment's action space
-        """
+        """Choose an action, or take ``action`` of the caller. :return: in the environment's action space"""
         agent, episode = self._agent, self.episode
         episode.steps += 1
         if agent.stores_recurrent_states:
@@ -203,9 +190,7 @@ class Actor:
         return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def _remember_present_state(self) -> None:
-        """Feed the present state to the recurrent network, if the choice of the action did not do this (a random
-        action). Otherwise the recurrent state would miss this step.
-        """
+        """Feed the state to the recurrent network if a random action has skipped it, so that no step is missing."""
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
         # the same object: a prediction replaces the state and does not write to it
@@ -214,17 +199,12 @@ class Actor:
             network.predict(agent.prepare_batch_for_inference(state, name))
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record the action that was sent to the environment instead of the chosen action.
-
-        :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
-            agent's action space
-        """
+        """Record an action that the environment received instead of the chosen action. The memory stores the
+        corresponding action of the agent's action space."""
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Pursue a goal of the level above. Until the next goal, this goal is the ``desired_goal`` of the agent's
-        states.
-        """
+        """Pursue a goal of the level above: the ``desired_goal`` of the agent's states until the next goal."""
         # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode

@@ -23,7 +23,6 @@ class TrainingClock:
 
     :ivar plays: False if nothing is played while the agent learns
     :ivar steps: environment steps of heatup and training so far
-    :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
     :ivar minibatches: number of minibatch updates of an agent that learns in epochs. For this agent, ``updates`` counts
         a training phase as 1
@@ -45,11 +44,8 @@ class TrainingClock:
         self.last_target_update = 0
 
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
-        """True if enough steps or episodes were played since the last training phase.
-
-        :param in_episode: returns True while a training phase must wait for an episode in progress; called only if the
-            algorithm acts for full episodes
-        """
+        """True if enough was played since the last phase, and ``in_episode`` is False. It is only called if the
+        algorithm acts for full episodes."""
         period = self._algorithm.num_consecutive_playing_steps
         if isinstance(period, EnvironmentSteps):
             waits = self._algorithm.act_for_full_episodes and in_episode()
@@ -98,15 +94,12 @@ class TrainingClock:
 
     @property
     def _updates_targets_within_calls(self) -> bool:
-        """True if targets are updated after every 2 to 10 updates. Then a compiled call of many updates also updates
-        the targets, because calls of so few updates would be slow."""
+        """True if targets are updated after every 2 to 10 updates: calls of so few updates would be slow."""
         period = self.target_period
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """A list for the next updates: True if targets are updated after the update. None if targets are updated after
-        each update.
-        """
+        """For each of the next updates, True if targets are updated after it. None: after each update."""
         if not self._updates_targets_within_calls:
             return None
         period = self.target_period.num_steps
@@ -114,11 +107,8 @@ class TrainingClock:
         return [number % period == 0 for number in range(first, first + updates)]
 
     def updates_before_targets(self, updates: int) -> tuple[int, bool]:
-        """The number of updates that one compiled call can make, at most ``updates``; and True if the call also updates
-        the targets. Otherwise the call ends when targets are due, and the caller updates them.
-
-        :param updates: the number of updates wanted
-        """
+        """The number of updates that one compiled call can make, at most ``updates``; and True if it also updates the
+        targets. Otherwise the call ends when targets are due, and the caller updates them."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if self.plays and isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1

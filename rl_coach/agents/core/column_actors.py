@@ -7,6 +7,7 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.experience import stored_info
 from rl_coach.agents.core.inference import StateColumns, filtered_columns
 from rl_coach.agents.core.overrides import ALLOWED
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
@@ -29,9 +30,6 @@ class ColumnActors:
     actors is one pass of array operations, without an object for each transition or a call for each copy.
 
     ``why_not_in_columns`` returns the reason why an agent cannot act in this way.
-
-    :param agent: the agent
-    :param episodes: the episodes in progress, one for each actor
 
     :ivar states: [N, ...] by name, the filtered observations to act on
     :ivar steps: [N] int, number of actions in each episode
@@ -59,8 +57,7 @@ class ColumnActors:
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
-        """Continue episodes that were played one by one. The steps in their buffers move to the memory. The next update
-        learns from them together with later steps."""
+        """Continue episodes that were played one by one. The steps in their buffers move to the memory."""
         for episode in episodes:
             self._agent.experience.cut(episode, {})
         self.steps = np.array([episode.steps for episode in episodes])
@@ -105,11 +102,7 @@ class ColumnActors:
         return episode
 
     def begin(self, indices: np.ndarray, states: Columns) -> None:
-        """Begin episodes.
-
-        :param indices: [K] the actors
-        :param states: [K, ...] by name, the first observations
-        """
+        """Begin episodes of the actors ``indices`` [K], with the first observations [K, ...] by name."""
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
         if self._rollout is not None:
@@ -188,7 +181,7 @@ class ColumnActors:
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
         # the arrays are not copied: no later step may write into them
-        infos = dict(step.infos) if agent.experience.stores_infos else {}
+        infos = stored_info(step.infos) if self._rollout is None else {}  # no rule of a rollout needs them
         transitions = Batch.from_columns(
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
@@ -210,11 +203,7 @@ class ColumnActors:
         return ended
 
     def _filtered(self, states: Columns, beginning: np.ndarray | None = None) -> StateColumns:
-        """Filter observations.
-
-        :param states: [K, ...] by name
-        :param beginning: [K] the actors that begin an episode; None if the episodes of all actors continue
-        """
+        """Filter observations [K, ...] of the actors ``beginning`` an episode, or [N, ...] of all actors."""
         filtered = StateColumns(states)
         if not self._filters:
             return filtered
@@ -235,11 +224,7 @@ class ColumnActors:
         return self._of_acting(member.filter_batch, column)
 
     def _of_acting(self, filter_rows: Callable[[np.ndarray, bool], Any], column: np.ndarray) -> np.ndarray:
-        """Filter the rows of the actors that acted. The answers to the others do not count, also not in the statistics
-        of filters, so their rows become zeros.
-
-        :param column: [N, ...]
-        """
+        """[N, ...], filtered for the actors that acted. The others do not count in statistics, and get zeros."""
         if self._acting is None:
             return filter_rows(column, True)
         rows = np.asarray(filter_rows(column[self._acting], True))
@@ -268,9 +253,7 @@ class ColumnActors:
 
 
 def override_that_keeps_off(agent: Any) -> str | None:
-    """The name, as ``Class.method``, of a user's override that acting in columns would not call; None if all are
-    called.
-    """
+    """A user's override, as ``Class.method``, that acting in columns would not call; None without one."""
     if (override := why_not_on_fast_path(agent, ALLOWED["columns"])) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
+from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration, why_exploration_is_not_compiled
 from rl_coach.agents.core.compiled_columns import (
     CompiledPart,
     empty_columns,
@@ -18,9 +18,9 @@ from rl_coach.agents.core.compiled_columns import (
 )
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.spaces import ActionSpace
 
 OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
 """The columns [K, B, ...] that an agent's update rule needs. The arguments are a random key and the drawn columns. The
@@ -32,10 +32,6 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 class CompiledReplay(CompiledPart):
     """A ``CompiledAgent`` with uniform replay; see the docstring of the module.
 
-    :param agent: the agent; its networks exist already
-    :param random: the framework's random functions, with the names of ``jax.random``
-    :param num_copies: N, the number of copies of the environment
-    :param exploration: chooses actions
     :param own_columns: changes and adds columns; None if the rule only needs the columns of the memory
 
     :ivar period: environment steps between two phases
@@ -94,7 +90,7 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of uniformly drawn rows. They are the columns of ``Agent.learning_columns``.
+        """``Agent.learning_columns`` [K, B, ...] of rows that are drawn uniformly.
 
         :return: the columns, and the updated statistics of the pre-network filters
         """
@@ -178,23 +174,23 @@ class CompiledReplay(CompiledPart):
             self._update_loop.close_phase()
 
 
-def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
-    """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
+def why_replay_is_not_compiled(agent: Any, num_copies: int, actions: ActionSpace, *explorations: type) -> str | None:
+    """The reason why an agent cannot explore or learn from replay in a compiled loop, None if it can.
 
-    :param num_copies: the number of copies of the environment
-    :param learns_one_by_one: True if each update is a separate call, as in ``Agent``
+    :param explorations: the supported parameter classes of explorations, see ``why_exploration_is_not_compiled``
     """
-    return next(_reasons(parameters, num_copies, learns_one_by_one), None)
+    why_not = why_exploration_is_not_compiled(agent.ap, actions, *explorations)
+    return why_not or next(_reasons(agent, num_copies), None)
 
 
-def _reasons(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> Iterator[str]:
-    algorithm, memory = parameters.algorithm, parameters.memory
+def _reasons(agent: Any, num_copies: int) -> Iterator[str]:
+    algorithm, memory = agent.ap.algorithm, agent.ap.memory
     period: Any = algorithm.num_consecutive_playing_steps
     steps = period.num_steps
     # a compiled call draws all batches of a phase before its first update
-    if learns_one_by_one:
+    if agent.learns_one_by_one:
         yield "the agent asks its networks for the data of each update"
-    if (why_not := why_recurrent_networks_are_not_compiled(parameters)) is not None:
+    if (why_not := why_recurrent_networks_are_not_compiled(agent.ap)) is not None:
         yield why_not
     if not isinstance(period, EnvironmentSteps) or steps < 1:
         yield "num_consecutive_playing_steps is not EnvironmentSteps(n) with n from 1"

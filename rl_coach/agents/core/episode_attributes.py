@@ -16,10 +16,7 @@ _IN_AN_EPISODE = (
 
 class EpisodeAttributes:
     """Knows which attributes of an agent belong to the episode: the attributes that its class declares in
-    ``episode_attributes``. Without a declaration, they are the attributes that ``reset_internal_state`` has changed.
-
-    :param agent: the agent
-    """
+    ``episode_attributes``. Without a declaration, they are the attributes that ``reset_internal_state`` has changed."""
 
     def __init__(self, agent: Any):
         self._agent = agent
@@ -56,18 +53,12 @@ class EpisodeAttributes:
         self._found |= set(names)
 
     def require_for_copies(self) -> None:
-        """Make sure that the agent can act in several episodes at once.
-
-        :raises CoachError: if the agent does not declare its attributes of the episode
-        """
+        """Check that the agent can act in several episodes. :raises CoachError: if attributes are not declared"""
         if not self.are_declared or (self._agent.episode_attributes is None and self._may_keep_attributes()):
             raise self._unknown()
 
     def require_declared(self, made: Iterable[str]) -> None:
-        """Check that a user's agent declares all attributes that it created while it acted in several copies.
-
-        :raises CoachError: if an attribute is not declared
-        """
+        """Check attributes that an agent made while it acted in copies. :raises CoachError: if one is not declared"""
         agent = self._agent
         if users_classes(type(agent)) and agent.episode_attributes is None and not set(made) <= set(agent.counters):
             raise self._unknown()

@@ -1,6 +1,4 @@
-"""Sources of steps from complete episodes: steps with later measurements, and contexts of steps that follow each
-other.
-"""
+"""Sources of steps of complete episodes: with later measurements, or as contexts of consecutive steps."""
 
 from __future__ import annotations
 
@@ -14,10 +12,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 
 
 class StepsOfEpisodes(BatchSource):
-    """Base class of the sources that draw steps of complete episodes. Each step is equally likely.
-
-    :param memory: keeps complete episodes in order
-    """
+    """Base class of the sources that draw steps of complete episodes. Each step is equally likely."""
 
     def __init__(self, memory: EpisodicExperienceReplay):
         self._memory = memory
@@ -40,7 +35,6 @@ class FutureReplay(StepsOfEpisodes):
 
     After the end of an episode, a measurement keeps its value of the last state.
 
-    :param memory: keeps complete episodes in order
     :param name: the name of the observation [M] with the measurements
     :param num_offsets: K
     :param scales: [M] the change of each measurement that gives a target of 1
@@ -72,7 +66,6 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
     - ``timestep`` [B * K], the number of the step in its episode, from 0 on
     - ``is_step`` [B * K], 0 for the copies and 1 for all others
 
-    :param memory: keeps complete episodes in order
     :param firsts: [B], the positions of the first steps
     :param length: K
     """
@@ -86,11 +79,7 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
 
 
 class ContextReplay(StepsOfEpisodes):
-    """Contexts from the complete episodes of a memory. Each step is equally likely to be the first step of a context.
-
-    :param memory: keeps complete episodes in order
-    :param length: K, the steps of a context
-    """
+    """Contexts of ``length`` steps. Each step of complete episodes is equally likely to be the first step."""
 
     def __init__(self, memory: EpisodicExperienceReplay, length: int):
         super().__init__(memory)

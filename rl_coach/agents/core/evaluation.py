@@ -13,8 +13,6 @@ class EvaluationInProgress:
     From the construction of this object to ``end``, a separate actor acts for the agent. ``end`` restores the random
     streams, the statistics of the filters, the exploration and the signals, so training continues as if there had been
     no evaluation. Only the open row of the signals is closed.
-
-    :param agent: the agent
     """
 
     def __init__(self, agent: Any):

@@ -47,10 +47,7 @@ class Learning:
         raise NotImplementedError(f"{type(self).__name__} must define left_to_play to learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
-        """Check that experience of another process has the data that learning needs.
-
-        :raises CoachError: if data are missing
-        """
+        """Check that received experience is enough to learn from. :raises CoachError: if data are missing"""
 
     def take_in(self, played: ExperienceChunk) -> None:
         """Keep experience of another process for a later update. The memory holds the transitions already."""
@@ -86,9 +83,7 @@ class PhaseLearning(Learning):
         return self._agent.clock.is_due(self._is_in_episode) and self._agent.memory.length() > 0
 
     def _is_in_episode(self) -> bool:
-        """True while a training phase must wait for an episode in progress, because the algorithm acts for full
-        episodes.
-        """
+        """True while a training phase must wait for the end of an episode."""
         agent = self._agent
         # the episodes of several copies or processes do not end together, so the agent does not wait for their ends
         is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)

@@ -14,10 +14,7 @@ from rl_coach.runs.event_lines import log_episode
 
 
 class Recorder:
-    """Writes the rows of an agent with its ``signals``, and prints the lines of its episodes.
-
-    :param agent: the agent; it has the counts of steps, episodes and updates
-    """
+    """Writes the rows of an agent with its ``signals``, and prints the lines of its episodes."""
 
     def __init__(self, agent: Any):
         self._agent = agent
@@ -59,9 +56,7 @@ class Recorder:
         )
 
     def begin_phase(self, present: RunPhase, new: RunPhase) -> None:
-        """Begin an evaluation if the new phase is ``TEST``. Otherwise write the results of the evaluation that has
-        ended.
-        """
+        """Begin an evaluation if the new phase is ``TEST``; otherwise write the results of the last one."""
         agent = self._agent
         is_announced = agent.ap.is_a_highest_level_agent
         if new is RunPhase.TEST:

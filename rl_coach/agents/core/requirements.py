@@ -54,12 +54,7 @@ class NetworkRequirement:
     is_optional: bool = False
 
     def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
-        """The reasons why a network does not fit.
-
-        :param network: the network, for messages
-        :param heads: the names of the outputs of each of its heads
-        :param has_target: True if the network has a target network
-        """
+        """The reasons why a network does not fit. :param heads: the names of the outputs of each of its heads"""
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
         if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
@@ -101,10 +96,7 @@ class AgentRequirements:
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
-        """Unmet requirements that are known before the networks are built.
-
-        :param agent: the agent's name, for messages
-        """
+        """Unmet requirements that are known before the networks are built. :param agent: its name"""
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
@@ -175,10 +167,7 @@ class AgentRequirements:
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
         """Unmet requirements that are known after the networks and the exploration policy are built. Networks that only
-        act are skipped, because the process that trains them has checked them.
-
-        :param agent: the agent's name, for messages
-        """
+        act are skipped, because the process that trains them has checked them."""
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
                 f"exploration of agent '{agent}' needs probabilities, but the agent predicts values of actions: "
@@ -206,8 +195,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """The requirements of an agent. An inherited requirement does not apply if the agent overrides the method that
-    needs it."""
+    """The requirements of an agent, except inherited ones of methods that it overrides."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)
@@ -220,8 +208,6 @@ def unmet_by_recurrent_networks(
 ) -> Iterator[str]:
     """Reasons why an agent cannot learn with recurrent networks.
 
-    :param agent: the agent's name, for messages
-    :param recurrent: the names of the recurrent networks
     :param asked: the name of the network that chooses actions
     :param learns_from_sequences: True if batches are segments of episodes
     :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step

@@ -48,10 +48,7 @@ class SegmentStart:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
-        """The place from the result of ``plain``.
-
-        :raises CoachError: if the data do not describe a place
-        """
+        """The place from the result of ``plain``. :raises CoachError: if the data do not describe a place"""
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
             first, is_complete = plain["first"], plain["is_complete"]
@@ -92,17 +89,13 @@ class Segment(Batch):
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
     def state_before(self, recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """[1, size] by name, the state of a recurrent network before the first step.
-
-        :param recurrent_state: any state of this network, for names and shapes
-        """
+        """[1, size] by name, the state before the first step. The argument is any state of the same network."""
         return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
 
     def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """The columns that rules for segments need. Each row has the weight 1 / T, so the loss is a mean over the rows.
+        """The columns of rules for segments. Each row has the weight 1 / T, so the loss is a mean over the rows.
 
-        :param input_names: the observations that networks or the rule read
-        :param recurrent_state: any recurrent state by the names of its parts; empty without a recurrent network
+        :param recurrent_state: any state of the recurrent network; empty without one
         """
         found = {f"states/{name}": self.state_columns[name] for name in input_names}
         found["actions"] = self.action_column
@@ -114,10 +107,8 @@ class Segment(Batch):
 
 
 def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
-    """A network's outputs for the states of each segment and for the state after its last step, [T + 1, ...] by name.
-
-    One call predicts for all segments. A recurrent network unrolls them side by side.
-    """
+    """[T + 1, ...] by name, the outputs for the states of each segment and the state after it. One call predicts
+    for all segments. A recurrent network unrolls them side by side."""
     network = asked.online_network
     rows = [segment.states_and_following(asked.input_names) for segment in segments]
     lengths = [len(segment) + 1 for segment in segments]
@@ -153,11 +144,9 @@ class ReceivedSegments:
         return sum(start.is_complete for start in self._starts)
 
     def starts_of(self, played: ExperienceChunk, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
-        """The places of the segments in received experience.
+        """The places of received segments. ``recurrent`` is any state of the network.
 
-        :param recurrent: a state of the agent's network; received states must have its names and shapes
-        :raises CoachError: if a segment has no place, the segments do not cover the columns, or a recurrent state does
-            not fit the network
+        :raises CoachError: if a place is missing, rows belong to no segment, or a recurrent state does not fit
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
@@ -216,7 +205,6 @@ class SegmentReplay:
     """Draws old segments from a memory after each new segment. The number of old segments has a Poisson distribution
     (Wang et al. 2017, algorithm 1).
 
-    :param memory: keeps whole episodes
     :param rng: draws the number of segments
     :param algorithm: ACER's settings, which may change between updates
     """
@@ -333,9 +321,7 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The number of segments or episodes that the next update still needs. By default an update needs one segment
-        of each process.
-        """
+        """The segments or episodes that the next update still needs: by default one segment of each process."""
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
@@ -355,8 +341,7 @@ class SegmentLearning(Learning):
         self._received.add(played, self._received.starts_of(played, self._agent.recurrent_state))
 
     def _ended(self) -> list[int]:
-        """The copies of the environment with a segment that has ended: it has enough steps, its episode is over, or
-        all copies together have enough steps for an update."""
+        """The copies with a segment that has ended: by its steps, its episode, or the steps of all copies."""
         episodes, settings = self._episodes, self._settings
         steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]
@@ -385,15 +370,12 @@ class SegmentLearning(Learning):
         return found
 
     def _arrived(self) -> list[Segment]:
-        """The received segments of one update. The network predicts for all of them in one call.
-
-        The network predicts separately for each segment from ``_played``. In one call for all of them, the rounding of
-        a segment's outputs could depend on the number of the other segments.
-        """
+        """The received segments of one update. One call predicts for all of them."""
         segments = [
             Segment(self._update_loop.filtered(one), one.start)
             for one in self._received.take(self._settings.received_per_update)
         ]
+        # not those from ``_played``: the rounding of outputs could depend on the number of segments in the call
         if self._asked is not None:
             for segment, outputs in zip(segments, outputs_of(self._asked, segments)):
                 segment.outputs = outputs

@@ -60,13 +60,10 @@ class UpdateLoop:
 
     :param rules: the agent, or an object with ``hooks`` and with those methods of ``Agent`` that follow
         ``learns_by_rule``, up to ``learning_scalars``
-    :param networks: the networks by name
-    :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
     :param signals: records the results
     :param filters: the pre-network filters, applied to each batch
     :param watch: explains a loss that is not finite
-    :param settings: the settings of updates
 
     :ivar batch_network: the network with the ``batch_size`` of all updates
     :ivar latest: the result of the last ``update_once``; None if there was none, as with a user's ``learn_from_batch``
@@ -192,9 +189,7 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """The number of updates that one compiled call can make: those of a training phase. More updates need several
-        calls.
-        """
+        """The number of updates that one compiled call can make: by default those of a training phase."""
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
@@ -231,15 +226,7 @@ class UpdateLoop:
         return filtered
 
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
-        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
-
-        The step is compiled for the updates of a whole phase. If due targets or the end of the run cut a phase, the
-        columns are padded and the same step makes fewer updates, so nothing is compiled again.
-
-        :param with_targets: True if the call also updates the targets, after those updates that
-            ``TrainingClock.target_updates`` selects
-        :return: the sum of the losses, which the device may still compute
-        """
+        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due."""
         clock, algorithm = self._clock, self._settings.algorithm
         # a single update has a compiled step without a loop, because XLA's convolutions are slow in loops
         compiled = 1 if count == 1 else self._most_per_call
@@ -291,10 +278,7 @@ class UpdateLoop:
         return result
 
     def record(self, result: LearningResult, is_counted: bool = False) -> None:
-        """Record losses, gradients and the signals of the rule.
-
-        :param is_counted: True if the caller records the loss and the gradients
-        """
+        """Record losses, gradients, and signals; only signals if ``is_counted``, as the caller records the others."""
         if result.signal_names:
             self._signals.add_learning(result)
         if not is_counted:
@@ -331,9 +315,7 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
-        the gradients.
-        """
+        """Make one update within ``learn_from_batch``. The caller records its loss and gradients."""
         if not self._batches.gives_sequences:
             columns = padded(columns)
         self.latest = result = self.update(columns, batch, is_counted=True)
@@ -382,8 +364,7 @@ class BatchLearning(PhaseLearning):
 
 
 class DataSetLearning(PhaseLearning):
-    """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
-    at the end of an epoch."""
+    """Learns in passes over a data set: ``UPDATES`` updates in a call, or fewer at the end of an epoch."""
 
     UPDATES = 32  # large enough for a small cost of a call, small enough for a display that moves
 

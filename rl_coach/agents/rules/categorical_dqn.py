@@ -47,7 +47,6 @@ def categorical_rule(
     :param support: [N], the returns of the distributions, evenly spaced
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: as for ``q_learning_rule``, with the means of the distributions as values
-    :param loss_weight: weight of the head's loss
     """
     support = support.astype(np.float32)
 

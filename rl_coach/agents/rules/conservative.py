@@ -1,5 +1,4 @@
-"""The penalty of conservative Q-learning (Kumar et al. 2020, "Conservative Q-learning for offline reinforcement
-learning")."""
+"""The penalty of conservative Q-learning (Kumar et al. 2020)."""
 
 from __future__ import annotations
 

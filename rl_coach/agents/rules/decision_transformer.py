@@ -1,5 +1,4 @@
-"""The update of Decision Transformer (Chen et al. 2021, "Decision Transformer: reinforcement learning via sequence
-modeling"), as pure functions."""
+"""The update of Decision Transformer (Chen et al. 2021)."""
 
 from __future__ import annotations
 
@@ -15,8 +14,6 @@ def trajectory_rule(loss_weight: float = 1.0) -> UpdateRule:
 
     Each row of the batch is a context of K steps: ``actions`` are [B, K] or [B, K, D], ``extra['is_step']`` [B, K] is 0
     for steps after the end of the episode. Network ``main`` has the outputs of each step.
-
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -40,7 +40,6 @@ def demonstration_rule(
     :param supervised_weight: lambda_2
     :param margin: the demonstrated action's value should exceed all other values by this number
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: weight of the head's loss
     """
 
     def from_demonstrations(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -41,10 +41,7 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
 
 
 def actor_rule(value: str, action_penalty: float) -> UpdateRule:
-    """The actor maximizes Q(s, mu(s)).
-
-    :param value: the name of the critic's output [B] to maximize
-    """
+    """The actor maximizes Q(s, mu(s)). :param value: the name of the critic's output [B] to maximize"""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         policy = networks["actor"].online(batch.states)[0]
@@ -124,9 +121,7 @@ def ddpg_stages(
     is_huber: bool,
     next_value: NextValue,
 ) -> Stages:
-    """The stages of DDPG (algorithm 1). The critic learns r + discount * Q'(s', mu'(s')), or another value of the next
-    state. Then the actor learns.
-    """
+    """The stages of DDPG (algorithm 1): the critic learns r + discount * ``next_value``, then the actor learns."""
 
     def critic_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)

@@ -30,18 +30,20 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
     return images
 
 
-def drq_stages(image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace) -> Stages:
+def drq_stages(
+    image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace, is_share_of_range: bool = True
+) -> Stages:
     """The critics learn r + discount min Q'(s', mu(s') + noise) (equations 1 and 2). Then the actor maximizes min Q(s,
     mu(s) + noise) (equation 3) from the same shifted images, and the critic's encoder is copied to the actor.
 
     ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
-    standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise, as a share of the action
-    range.
+    standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise.
 
     :param image_names: the observations that are images
     :param noise_clipping: the noise on the policy's actions is clipped to plus and minus this number, in units of half
         of the action range
     :param action_space: the space of the actions
+    :param is_share_of_range: True: ``scalars['noise']`` is a fraction of the action range. False: it is absolute
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
@@ -52,7 +54,8 @@ def drq_stages(image_names: Sequence[str], noise_clipping: float, action_space: 
         """The policy's actions plus noise, clipped to their bounds, [B, A]. The gradient ignores the clipping."""
         low, high = (ops.convert_to_tensor(bound) for bound in bounds)
         limit = noise_clipping * (high - low) / 2.0
-        noise = ops.minimum(ops.maximum(batch.scalars["noise"] * (high - low) * noise, -limit), limit)
+        unit = high - low if is_share_of_range else ops.ones_like(low)
+        noise = ops.minimum(ops.maximum(batch.scalars["noise"] * unit * noise, -limit), limit)
         actions = networks["actor"].online(states)[0]["action"] + noise
         return actions + ops.stop_gradient(ops.minimum(ops.maximum(actions, low), high) - actions)
 

@@ -1,5 +1,4 @@
-"""Update of FastTD3 (Seo et al. 2025, "FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid
-Control")."""
+"""Update of FastTD3 (Seo et al. 2025)."""
 
 from __future__ import annotations
 

@@ -54,8 +54,6 @@ def future_measurements_rule(loss_weight: float = 1.0) -> UpdateRule:
 
     ``extra['future_measurements']`` [B, K, M] are the targets, and ``extra['is_known']`` [B, K] is 0 for offsets that
     are not learned.
-
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -25,8 +25,6 @@ _LARGEST_EXPONENT = 20.0  # with much larger weights, squared gradients overflow
 def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
     """The loss is the mean of -log pi(a|s) over demonstrated actions (Pomerleau 1991, "Efficient training of artificial
     neural networks for autonomous navigation"; as a likelihood: Osa et al. 2018, section 3.2).
-
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -85,9 +83,6 @@ def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateR
     row's command (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
-
-    :param is_huber: True: Huber loss. False: squared error
-    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -37,7 +37,6 @@ def conservative_critics_rule(rule: UpdateRule, settings: ConservativeSettings) 
     standard normal, draws N more actions from the policy. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``q``
-    :param settings: the settings of the penalty
     """
 
     def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

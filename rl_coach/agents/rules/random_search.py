@@ -1,5 +1,4 @@
-"""Update of augmented random search (Mania et al. 2018, "Simple random search provides a competitive approach to
-reinforcement learning")."""
+"""Update of augmented random search (Mania et al. 2018)."""
 
 from __future__ import annotations
 
@@ -9,10 +8,7 @@ import numpy as np
 
 
 def direction_of(seed: int, weights: Sequence[np.ndarray]) -> np.ndarray:
-    """The direction [P] of a seed: standard normal numbers. Processes exchange seeds instead of directions.
-
-    :param weights: arrays with P numbers in total
-    """
+    """The direction [P] of a seed, for P weights: standard normal. Processes exchange seeds instead."""
     return np.random.default_rng(seed).standard_normal(sum(array.size for array in weights))
 
 

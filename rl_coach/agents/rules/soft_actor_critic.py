@@ -94,9 +94,7 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
 
 
 def soft_actor_critic_stages(temperature: float = 1.0) -> Stages:
-    """The update of ``soft_actor_critic_rule`` as one stage. The signal ``Policy_grads_sumabs`` is the sum of the
-    policy's absolute gradients.
-    """
+    """``soft_actor_critic_rule`` as one stage, with the sum of absolute gradients of the policy as a signal."""
     rule = soft_actor_critic_rule(temperature)
     return (Stage(("policy", "q", "v"), rule, gradient_sums=(("Policy_grads_sumabs", "policy"),)),)
 
@@ -243,18 +241,13 @@ def _quantiles(
 
 
 def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: MaximumEntropySettings) -> Any:
-    """The atoms [B, atoms] of the next return's distribution, from the critics' quantiles [B, N, M].
-
-    With one quantile, there is one atom: the smallest value of all critics (Fujimoto et al. 2018), or of a random
-    subset of the critics (Chen et al. 2021, algorithm 1). With several quantiles, the quantiles of all critics are
-    pooled, and the largest are left out (Kuznetsov et al. 2020, equation 11).
-    """
+    """The atoms [B, atoms] of the next return's distribution, from the critics' quantiles [B, N, M]."""
     critics, each = quantiles.shape[1:]
-    if each > 1:
+    if each > 1:  # Kuznetsov et al. 2020, equation 11
         pooled = ops.sort(ops.reshape(quantiles, (-1, critics * each)), axis=-1)
         return pooled[:, : critics * (each - settings.dropped_quantiles)]
-    values = quantiles[..., 0]
-    if settings.has_subset:
+    values = quantiles[..., 0]  # their smallest value is the only atom (Fujimoto et al. 2018)
+    if settings.has_subset:  # Chen et al. 2021, algorithm 1
         assert_rank(2, critics=batch.extra.get("critics"))
         values = ops.where(batch.extra["critics"] > 0, values, _LEFT_OUT)
     return ops.min(values, axis=-1, keepdims=True)

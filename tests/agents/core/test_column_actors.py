@@ -405,6 +405,25 @@ def test_infos_are_stored_as_on_the_ordinary_path(make, tmp_path):
     assert make is not greedy_dqn or any("length" in info for info in found[0])
 
 
+class Weighing(Telling):
+    """The environment has a weight, too."""
+
+    def step(self, action: Any) -> Any:
+        *answer, info = super().step(action)
+        return *answer, {**info, "weight": 100.0}
+
+
+@pytest.mark.parametrize("copies", [1, COPIES])
+def test_an_environments_weight_is_no_importance_weight(copies, tmp_path):
+    environment = GymVectorEnvironment(f"{__name__}:Weighing")
+    manager = graph(greedy_dqn(), environment, tmp_path, schedule(10**6), seed=3, copies=copies)
+    manager.train_and_act(EnvironmentSteps(copies * 11))
+    agent = manager.get_agent()
+    batch = agent.batches.sample(1, 8)
+    assert "length" in batch.info_columns and (copies == 1 or is_in_columns(manager))
+    np.testing.assert_array_equal(agent.learning_columns(batch)["weights"], np.ones(8))
+
+
 def test_statistics_of_a_filter_take_in_every_copy(tmp_path):
     parameters = greedy_dqn(epsilon=1.0)
     parameters.pre_network_filter = InputFilter()
