@@ -482,7 +482,7 @@ class FrameObservations:
         self.indices[row] = [number % size for number in numbers]
 
     def _stack_frames(self, stack: Any, serial: int) -> list[int]:
-        """Store the frames of a stack. Return their numbers, counted from the first frame of all."""
+        """Store the frames of a stack. Return their numbers, counted from the first frame that was ever stored."""
         history, store = getattr(stack, "history", None), self._frame
         if history is None:
             history, store = np.moveaxis(np.asarray(stack), self.axis or 0, 0), self._add

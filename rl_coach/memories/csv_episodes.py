@@ -278,7 +278,8 @@ def _is_raw(table: _Table) -> bool:
 
 
 def _by_episode(table: _Table) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of the rows, sorted by episode (in order of their first rows), and each episode's rows."""
+    """The indices of the rows, sorted by episode, and the number of rows of each episode. Episodes are in the order
+    of their first rows."""
     names, numbers = table.names("episode_id"), dict[str, int]()
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
     newest = np.maximum.accumulate(episode)

@@ -164,7 +164,7 @@ class RedisPubSubBackend(MemoryBackend):
 class RedisSub:
     """The receiver of a Redis stream.
 
-    :param redis_address: see ``RedisPubSubMemoryBackendParameters``, also for ``redis_port`` and ``channel``
+    :param redis_address: host, port and channel are the same as in ``RedisPubSubMemoryBackendParameters``
     :param connection: the connection to use; None for a new connection
     """
 

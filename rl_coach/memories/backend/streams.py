@@ -298,7 +298,7 @@ class TrainerLink:
         return True
 
     def push_if_due(self) -> None:
-        """Push if the last push was 10 ms ago or earlier, because other streams may have chunks all the time."""
+        """Push if the last push was 10 ms ago or earlier. So this stream is also served while others have chunks."""
         if time.monotonic() >= self._push_at:
             self.push()
 
