@@ -98,7 +98,10 @@ class CheckpointFilenameParser:
 
 
 def _filter_checkpoint_files(filenames: Iterable[str], sort_by_num: bool = True) -> list[SingleCheckpoint]:
-    """The checkpoints of files, each once. With ``sort_by_num``, the oldest comes first. Other programs import it."""
+    """The checkpoints of the given files, each checkpoint once. Other programs import this function.
+
+    :param sort_by_num: True for the oldest checkpoint first; False for the order of the files
+    """
     parser = CheckpointFilenameParser()
     found = list(dict.fromkeys(checkpoint for checkpoint in map(parser.parse, filenames) if checkpoint is not None))
     return sorted(found, key=lambda checkpoint: checkpoint.num) if sort_by_num else found
@@ -236,6 +239,7 @@ def save_checkpoint(
     """Write a checkpoint. If its name has the form of a checkpoint's name, record it as the newest checkpoint.
 
     :param state: nested dicts and lists with string keys; the values are arrays, int, float, bool, str or None
+    :param manifest: facts about the run, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: if a value cannot be saved; the message contains its path in the state
@@ -323,7 +327,11 @@ def _is_within(name: str) -> bool:
 
 
 def _name_in(file: Path) -> str | None:
-    """The name of a checkpoint in a file of the same directory; None without the file. CoachError if it is no name."""
+    """Read a file that contains the name of a checkpoint in the same directory.
+
+    :return: the name; None if the file does not exist
+    :raises CoachError: if the content is not a name
+    """
     try:
         name = read_text(file, most_bytes=4096).strip()
     except FileNotFoundError:
@@ -383,8 +391,10 @@ def best_checkpoint(directory: Path) -> str | None:
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove all checkpoints except the best and the ``last`` newest (0 keeps all), with the files of savers for
-    them."""
+    """Remove old checkpoints, and the files that savers wrote for them. The best checkpoint is always kept.
+
+    :param last: number of the newest checkpoints to keep; 0 keeps all
+    """
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
@@ -398,7 +408,10 @@ def keep_checkpoints(directory: Path, last: int) -> None:
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
-    """Write files, given as chunks by their paths in the directory, and their manifest."""
+    """Write files and their manifest.
+
+    :param contents: the bytes of each file in chunks, by the path in the directory
+    """
     parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
     folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
     for folder in folders:

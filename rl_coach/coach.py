@@ -246,7 +246,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dashboard(arguments: Sequence[str] | None = None) -> int:
-    """The program ``dashboard``. The parameter and the exit codes are the same as in ``main``."""
+    """The program ``dashboard``.
+
+    :param arguments: the command line's arguments; None uses the arguments of this process
+    :return: the exit code: 0 success, 2 wrong input
+    """
     try:
         from rl_coach.dashboard import app
     except ModuleNotFoundError as error:

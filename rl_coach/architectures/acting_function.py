@@ -52,7 +52,10 @@ class ActingFunction:
         return list(outputs.values())
 
     def exported(self, model: Any) -> ExportedNetwork:
-        """The exported network. :param model: a ``ModelProto`` of the traced function"""
+        """The exported network, with the names and shapes of its inputs and outputs.
+
+        :param model: a ``ModelProto`` of the traced function
+        """
         weights = list(self.weight_shapes)
         axes = hoist_transposes(model, weights[: self._num_weights])
         return ExportedNetwork(model.SerializeToString(), weights, self.input_shapes, self.output_shapes, axes)

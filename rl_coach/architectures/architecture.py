@@ -69,7 +69,9 @@ class Architecture:
 
     @property
     def recurrent_outputs(self) -> dict[str, str]:
-        """The outputs with the new recurrent state, by the names of the inputs for the old one; may be empty."""
+        """The outputs with the new recurrent state, by the names of the inputs for the old one. Empty for a network
+        without a recurrent state.
+        """
         return {name: f"next_{name}" for name in self.recurrent_state}
 
     def reset_internal_memory(self) -> None:
@@ -108,8 +110,10 @@ class Architecture:
         return values[0] if squeeze_output and len(values) == 1 else values
 
     def predict_with(self, weights: list[np.ndarray], inputs: dict[str, Any]) -> Any:
-        """Compute the outputs for inputs [B, ...] with other weights, in the order of ``get_weights``. The network
-        itself does not change.
+        """Compute the network's outputs with other weights. The network itself does not change.
+
+        :param weights: the weights to use, in the order of ``get_weights``
+        :param inputs: arrays [B, ...] by name
         """
         predictor = self._fresh_predictor()
         predictor.set_weights(weights)  # the buffers do not change
@@ -234,7 +238,9 @@ class Architecture:
 
     @classmethod
     def construct(cls, variable_scope: str, devices: Sequence[str], *args: Any, **kwargs: Any) -> Architecture:
-        """Call the constructor with ``args`` and ``kwargs``; the others were for TensorFlow 1."""
+        """Call the constructor with ``args`` and ``kwargs``. The other arguments were for TensorFlow 1 and are
+        ignored.
+        """
         return cls(*args, **kwargs)
 
     @staticmethod
@@ -257,7 +263,10 @@ class Architecture:
         self, inputs: dict[str, np.ndarray], targets: Any, scaler: float = 1.0, additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
     ) -> Fitted:  # fmt: skip
-        """Make an update; see ``TargetLearning.train``. :param scaler: divides the gradients"""
+        """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
+
+        :param scaler: divides the gradients
+        """
         refuse(additional_fetches)
         return self._learning.train(inputs, targets, importance_weights, scaler)
 

@@ -20,7 +20,10 @@ class NetworkBlueprint(ExportedNetwork):
     :param weight_shapes: shapes of the trained weights, in order
     :param buffer_shapes: shapes of the float buffers, in order; acting does not need the other buffers, the states of
         random generators
-    :param public_outputs: see ``NetworkFunction``, also for ``recurrent_sizes`` and ``noise_buffers``
+    :param public_outputs: the outputs of ``predict``; each is the number of a head and the name of one output of this
+        head
+    :param recurrent_sizes: size of each part of the recurrent state, by name; empty for none
+    :param noise_buffers: positions in ``buffer_shapes`` of the noise of NoisyNet layers
     """
 
     weight_shapes: list[Shape]

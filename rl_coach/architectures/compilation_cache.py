@@ -68,7 +68,9 @@ def compilation_cache(framework: Frameworks) -> Path | None:
 
 
 def _processor() -> str:
-    """A digest of the processor's features: different machines may share a home directory, but not machine code."""
+    """A digest of the processor's features. Machines with different processors may share a home directory, and one may
+    not be able to run the code that the other has compiled.
+    """
     features = [platform.machine(), platform.processor()]
     try:
         with open("/proc/cpuinfo") as file:

@@ -212,7 +212,10 @@ class CompiledAgent(CompiledActing, Protocol):
     # these methods are pure functions, which the framework traces
 
     def memory(self, example: PlayedStep) -> Any:
-        """An empty memory: nested dicts of arrays [T, N, ...] and numbers, with the shapes of ``example``."""
+        """An empty memory: nested dicts of arrays [T, N, ...] and numbers.
+
+        :param example: a step, for shapes and dtypes
+        """
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
         """Return the memory with one more step."""

@@ -59,7 +59,9 @@ class Framework:
 class _Framework:
     """Facts about a framework, without importing it.
 
-    :param package: the Python package of the framework; ``install`` is the command that installs it
+    :param package: the Python package of the framework
+    :param install: the command that installs the framework
+    :param uses_keras: True if its networks are Keras networks
     :param divides_batches: True if several devices can share a batch; see ``Framework.divided``
     :param unneeded: optional modules that the framework imports although Coach does not use them. Coach hides them from
         the import. TensorFlow then imports in 2.6 s of processor time instead of 4.4 s and takes 190 MB less; JAX

@@ -74,7 +74,10 @@ class _NamedHead(HeadParameters):
 
 @dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
-    """Settings of a head with an initial output bias: a number, or a framework's initializer; None for zeros."""
+    """Settings of a head with an initial output bias.
+
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
+    """
 
     output_bias_initializer: Any = None
 
@@ -326,7 +329,9 @@ class RegressionHeadParameters(_NamedHead):
 class SACPolicyHeadParameters(_NamedHead):
     """The mean and log standard deviation of a squashed Gaussian (Haarnoja et al. 2018, appendix C).
 
-    :ivar state_dependent_noise: see ``PolicyHeadParameters``, also for ``initial_log_scale``
+    :ivar state_dependent_noise: True for generalised state-dependent exploration (gSDE): the noise is a function of the
+        features. ``StateDependentNoiseParameters`` sets it
+    :ivar initial_log_scale: initial logarithm of the standard deviation of this function's weights
     :ivar mean_limit: the mean before squashing lies between plus and minus this number; None for no limit
     """
 

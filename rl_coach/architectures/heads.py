@@ -337,7 +337,9 @@ class PolicyHead(Head):
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """The logits [B, A], or [B, K, M] for K parts: ``MASKED_LOGIT`` where a part has no such choice."""
+        """The logits [B, A], or [B, K, M] for actions of K parts. ``MASKED_LOGIT`` is added to entries that are not a
+        choice of a part.
+        """
         action = self.spaces.action
         if not isinstance(action, MultiDiscreteActionSpace):
             return layers.dense(features, self.num_actions)
@@ -566,8 +568,10 @@ class RegressionHead(Head):
 
 class MeasurementsPredictionHead(Head):
     """``measurements`` [B, A, offsets * M]: the predicted change of M measurements after each of several offsets in
-    time, for each action, with dueling layers (Dosovitskiy & Koltun 2017, section 3). In the last axis, the M
-    measurements of one offset are next to each other.
+    time, for each action (Dosovitskiy & Koltun 2017, section 3).
+
+    The prediction is the mean over the actions plus the difference of each action from this mean. Both terms have 256
+    hidden units. In the last axis, the M measurements of one offset are next to each other.
     """
 
     public = ("measurements",)
@@ -600,5 +604,5 @@ HEADS: dict[str, type[Head]] = {
 
 
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
-    """Make the head ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a class."""
+    """Make the head of ``parameters.path``: a name in ``HEADS``, ``'module:Class'`` or a subclass of ``Head``."""
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)

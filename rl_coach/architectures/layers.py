@@ -28,7 +28,9 @@ class Layer(Constrained):
         raise NotImplementedError(f"{type(self).__name__} does not define applied")
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
-        """The multiply-adds for a row of ``width`` numbers (infinite if unknown), and the number of outputs."""
+        """The number of multiply-adds for one row of ``width`` numbers (infinite if unknown), and the number of
+        outputs.
+        """
         return 0.0, width
 
     def __eq__(self, other: object) -> bool:
@@ -403,7 +405,10 @@ class Layers:
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """Apply a layer of the framework, such as a Keras layer. :raises CoachError: if ``layer`` is none"""
+        """Apply a layer of the framework itself, such as a Keras layer, to ``x``.
+
+        :raises CoachError: if ``layer`` is not a layer of this framework
+        """
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "
             f"Flatten, BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"

@@ -78,7 +78,12 @@ class Packing:
         self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
-        """The packed vector, [size] float32, of columns [N, ...], scalars [K, S] and the number of updates to make."""
+        """The packed vector, [size] float32.
+
+        :param columns: [N, ...] by name
+        :param scalars: [K, S]
+        :param count: number of the K updates to make
+        """
         # a new vector in each call: JAX may still read the last one
         vector = np.empty(self.size, np.float32)
         rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
@@ -224,7 +229,9 @@ class LearningResult:
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
-        """The norms of the gradients before clipping, [K] by network; 0 where the loss was not computed."""
+        """The norms of the gradients before clipping, [K] by network. A norm is 0 if the update left the network out
+        and did not compute the loss.
+        """
         return self.wait().gradient_norms
 
     @property
@@ -252,7 +259,10 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 
 
 def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-    """Split outputs [K, ...] after the scalars into errors [K, B] and values [K, n, ...]."""
+    """Split outputs [K, ...] after the scalars into errors [K, B] and values [K, n, ...].
+
+    :raises CoachError: if a value has neither B rows nor a fixed share of B
+    """
     shares = [Fraction(1), *(share for share, _ in names.values.values())]
     numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
     # fractions are exact, so a share that does not divide the batch is found
@@ -402,7 +412,9 @@ class Learner:
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
         """Compute the gradients of one batch. The weights do not change, but buffers do, because noise is drawn.
 
-        :param columns: [B, ...] by name, as for ``train``, and so are ``scalars`` and ``sequence_length``
+        :param columns: [B, ...] by name, as for ``train``
+        :param scalars: the same as for ``train``
+        :param sequence_length: the same as for ``train``
         :param stage: the number of the update's stage; the gradients of earlier stages must have been applied
         :return: the gradients of each network that learns, as one vector in the order of its weights; and the result of
             the update
@@ -428,8 +440,9 @@ class Learner:
     ) -> Callable[[], list[Any]]:  # fmt: skip
         """The call of a compiled step. The step is compiled if there is none for these settings and shapes.
 
-        :param compute: ``all_updates`` or ``gradients_of_call``
+        :param compute: ``all_updates``, or ``gradients_of_call``, which does not change the weights
         :param settings: the fields of ``UpdateLayout``, with a tuple of pairs for ``target_rates``
+        :param scalars: [K, S], the scalars of each update
         """
         # the trace depends on all these values: if one of them changes, another step is compiled
         key: tuple = (compute.__name__, settings, len(scalars), None if indices is None else indices.shape)
@@ -453,13 +466,17 @@ class Learner:
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         """Compile a step: a function of (packed vector, large columns, indices) that replaces the networks' variables
-        and returns the results of ``compute``, which is ``all_updates`` or ``gradients_of_call``.
+        and returns the results.
+
+        :param compute: ``all_updates`` or ``gradients_of_call``. ``compute(layout, variables, vector, large, indices)``
+            returns the new variables and the results
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _compile")
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        """The gradient of each network's loss with respect to its own weights, and auxiliary values; ``function`` of
-        the weights returns the losses by network, and these values.
+        """The gradient of each network's loss with respect to its own weights, and auxiliary values.
+
+        :param function: ``function(weights)`` returns the losses by network, and auxiliary values
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _gradients")
 
@@ -472,8 +489,10 @@ class Learner:
         return self.ops.cond(condition > 0, one, other)
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
-        """Make ``count`` updates one after the other: ``update(k, state)`` returns the new state and a vector of
-        outputs. Return the last state, and the outputs [num_updates, outputs].
+        """Make ``count`` updates one after the other, at most ``num_updates``.
+
+        :param update: ``update(k, state)`` returns the new state and a vector of outputs
+        :return: the last state, and the outputs [num_updates, outputs]
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _loop")
 
@@ -711,12 +730,14 @@ class Learner:
     def _differentiated(
         self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, list], Update]:
-        """The gradients of a stage and the new buffers by network, and the results of the stage's rule.
+        """Compute the gradients of a stage.
 
         If an update leaves out all networks in ``learning`` that belong to the stage, their gradients are not computed.
         If it leaves out only some of them, all gradients are computed.
 
-        :param learning: a scalar above 0 if a network learns, for each network that can be left out
+        :param learning: a scalar for each network that can be left out, above 0 if the network learns. Networks that
+            are missing always learn
+        :return: the gradients and the new buffers by network, and the results of the stage's rule
         """
         weights = {name: state[name]["weights"] for name in self.networks}
 

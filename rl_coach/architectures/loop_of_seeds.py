@@ -53,7 +53,10 @@ class LoopOfSeeds:
         return self._ask("agree", steps, place)
 
     def begin(self, seed: int) -> Any:
-        """Begin with an empty memory, and an episode in each copy. Return a placeholder for the carry."""
+        """Begin with an empty memory and an episode in each copy of the environment.
+
+        :return: a placeholder for the carry (the state of the loop)
+        """
         self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY
 
@@ -63,7 +66,10 @@ class LoopOfSeeds:
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for the planned steps and updates, which start when all seeds have asked; see ``JaxCompiledLoop``."""
+        """Ask for the planned steps and updates. The other process starts when all seeds have asked.
+
+        :return: the carry, and an object for ``read``
+        """
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
@@ -96,7 +102,9 @@ class LoopOfSeeds:
         return carry
 
     def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
-        """The variables of all networks; None if none has changed since the last exchange."""
+        """The variables of all networks; None if no variable has changed since the last exchange with the other
+        process.
+        """
         versions = {name: network.version for name, network in self._networks.items()}
         if versions == self._versions:
             return None

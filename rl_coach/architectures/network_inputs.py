@@ -49,7 +49,10 @@ class NetworkInput:
         return cls(tuple(int(n) for n in space.shape), _kind(space))
 
     def normalized(self, ops: Any, x: Any, embedder: InputEmbedderParameters) -> Any:
-        """Apply the embedder's divisor, offset and limits to ``x``."""
+        """Rescale ``x``: apply the embedder's divisor, offset and limits.
+
+        :param ops: the framework's array operations
+        """
         if embedder.input_rescaling.get(self.kind, 1.0) != 1.0:
             x = x / embedder.input_rescaling[self.kind]
         if embedder.input_offset.get(self.kind, 0.0) != 0.0:
@@ -57,7 +60,10 @@ class NetworkInput:
         return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
 
     def layers(self, embedder: InputEmbedderParameters) -> list:
-        """The layers for this input. :raises CoachError: if the embedder's scheme does not exist for its kind"""
+        """The layers that an embedder applies to this input.
+
+        :raises CoachError: if the embedder's scheme does not exist for this kind of input
+        """
         scheme, known = embedder.scheme, EMBEDDERS[self.kind]
         if isinstance(scheme, EmbedderScheme) and scheme not in known:
             raise CoachError(

@@ -40,7 +40,10 @@ class NetworkSaver(Saver):
         return [save_path]
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Load the weights of ``save``. :raises CoachError: if the file is damaged or of another network"""
+        """Load the weights from a file that ``save`` has written.
+
+        :raises CoachError: if the file is damaged, or belongs to another network
+        """
         try:
             with open(restore_path, "rb") as file:
                 arrays = plain_data.read_safetensors(file)

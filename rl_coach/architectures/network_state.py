@@ -60,7 +60,10 @@ class StateLayout:
             self._places[name] = places
 
     def pack(self, ops: Any, groups: Groups) -> list:
-        """Make the variables' values: the shared vector, then the large arrays. ``ops`` may be NumPy."""
+        """Make the variables' values: the shared vector, then the large arrays.
+
+        :param ops: ``numpy`` or ``keras.ops``
+        """
         # the empty array is for networks without small arrays: concatenate does not accept an empty list
         small: list[Any] = [np.zeros(0, np.float32)]
         large: list[Any] = []
@@ -175,7 +178,9 @@ class NetworkState:
         self.kept = None
 
     def update_target(self, rate: float) -> None:
-        """Move the target by ``rate`` * (online - target). A rate of 1 copies the online weights."""
+        """Update the target network: target = rate * online + (1 - rate) * target. A rate of 1 copies the online
+        weights.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define update_target")
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
@@ -248,7 +253,10 @@ class CompiledNetworkState(NetworkState):
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
-        """Record updates in progress. :param check: waits for them before values are read, and may raise"""
+        """Record that updates are in progress.
+
+        :param check: waits for them, and raises if they failed; called before values are read
+        """
         self._pending = check
         self.version += 1
 

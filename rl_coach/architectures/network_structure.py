@@ -98,6 +98,7 @@ class StructuredNetwork(NetworkFunction):
         return head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs)
 
     def _require_parts(self) -> None:
+        """Raise a ``CoachError`` if the network cannot be called in parts."""
         if self._buffers or self._has_several_bodies or any(head.inputs for head in self._heads):
             raise CoachError(
                 f"network '{self.name}' cannot be called in parts: use one network for all heads, heads that read only "
@@ -105,7 +106,9 @@ class StructuredNetwork(NetworkFunction):
             )
 
     def _given(self, ops: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs and the recurrent state as floats. A missing state becomes zeros [1, size]."""
+        """The inputs and the recurrent state as floats. A missing part of the recurrent state becomes zeros [1,
+        size].
+        """
         given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
         sizes = self.recurrent_sizes.items()
         return given | {

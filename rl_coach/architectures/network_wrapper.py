@@ -114,7 +114,9 @@ class NetworkWrapper:
         return bool(self.state.function.recurrent_sizes)
 
     def update_target_network(self, rate: float = 1.0) -> None:
-        """Move the target by ``rate`` * (online - target). A rate of 1 copies the online weights."""
+        """Update the target network: target = rate * online + (1 - rate) * target. A rate of 1 copies the online
+        weights.
+        """
         self.state.update_target(rate)
 
     def update_online_network(self, rate: float = 1.0) -> None:
@@ -183,7 +185,9 @@ class NetworkWrapper:
         """
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers of the online and the target weights; see ``Architecture.collect_savers``."""
+        """Savers that write the online and the target weights to separate files; see
+        ``Architecture.collect_savers``.
+        """
         savers = self.online_network.collect_savers(parent_path_suffix)
         if self._target is not None:
             savers.update(self._target.collect_savers(parent_path_suffix))
@@ -208,7 +212,9 @@ class NetworkWrapper:
 
     @property
     def layout(self) -> str:
-        """The shapes of the weights as text. It must be equal in a network that restores this state."""
+        """The shapes of the weights as text. A network can restore the state of another network only if both texts are
+        equal.
+        """
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:
@@ -257,10 +263,12 @@ def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 def _reordered(
     arrays: list[np.ndarray], own: list[np.ndarray], written: list[int] | None, wanted: list[int] | None
 ) -> list[np.ndarray]:
-    """Arrays of a checkpoint, which another framework may have written, in the order of the network that reads them.
+    """Arrays of a checkpoint in the order of the network that reads them. Another framework may have written them.
 
-    :param own: the arrays of the reading network, for position -1: other frameworks do not have these arrays
-    :param written: the ``order`` of the network that wrote the arrays; ``wanted`` is the order of the reading network
+    :param own: the arrays of the reading network. They are used at position -1, for arrays that other frameworks do not
+        have
+    :param written: the ``order`` of the network that wrote the arrays; None if unknown
+    :param wanted: the ``order`` of the reading network; None if unknown
     """
     if written is None or wanted is None or written == wanted or set(written) - {-1} != set(wanted) - {-1}:
         return arrays

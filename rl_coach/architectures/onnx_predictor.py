@@ -93,7 +93,9 @@ class OnnxPredictor:
         return OnnxPredictor, (self.exported, self._own_form, self._num_threads)
 
     def set_weights(self, weights: Sequence[np.ndarray]) -> None:
-        """Use copies of the given weights. If these are only the first, the others do not change."""
+        """Copy the given weights and use them for predictions. If only the first weights are given, the others do not
+        change.
+        """
         for bound, array in zip(self._own_form, weights):
             np.copyto(bound, array)
 

@@ -80,7 +80,8 @@ def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: n
     """[B] float32, log pi(a|s) of the policy that acted. This is ``log_probability`` for NumPy arrays.
 
     :param policy: probabilities [B, A], or [B, K, M] of K parts; or mean and standard deviation [B, D] of a Gaussian
-    :param mask: in the shape of the probabilities, True for allowed actions, see ``allows``; None if all are allowed
+    :param mask: True for allowed actions, in the shape of the probabilities; None if all actions are allowed. See
+        ``allows`` for rows without an allowed action
     """
     if len(policy) == 1:
         # the probability of a random action from the heatup may round to 0, and so may those of all allowed actions

@@ -61,7 +61,11 @@ class Middleware(RetiredBase):
 
 
 class _RetiredModules(importlib.abc.MetaPathFinder):
-    """An import finder that raises an error for the removed modules of a package. It comes after all other finders."""
+    """An import finder that raises an error for the removed modules of a package. It comes after all other finders.
+
+    :param package: the full name of the package
+    :param base: the base class of the removed classes in these modules
+    """
 
     def __init__(self, package: str, base: type[RetiredBase]):
         self._package, self._base = package, base

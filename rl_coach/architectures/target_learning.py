@@ -45,7 +45,14 @@ class TargetLearning:
     def train(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, scaler: float = 1.0
     ) -> Fitted:
-        """Make an update; see ``NetworkWrapper.train_and_sync_networks``. :param scaler: divisor of the gradients"""
+        """Make an update.
+
+        :param inputs: observations [B, ...] by name; for a policy head i, ``output_<i>_0`` has the actions
+        :param targets: an array for each head: [B, A] for Q, [B] for V, advantages [B] for a policy
+        :param importance_weights: [B], the weight of each row in the loss; None for ones
+        :param scaler: divisor of the gradients
+        :return: the loss, a list of the heads' losses, the norm of the gradients before clipping, and an empty list
+        """
         columns = self.columns(inputs, targets, importance_weights)
         if scaler == 1.0:
             return self._read(self.teacher.train(padded(columns)))
@@ -58,7 +65,11 @@ class TargetLearning:
     def accumulate(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
     ) -> Fitted:
-        """Add a batch to the next update; ``replaces`` discards the earlier ones. Return the same as ``train``."""
+        """Add a batch to the next update, which ``apply`` makes.
+
+        :param replaces: True to discard the earlier batches
+        :return: the same as for ``train``, for this batch only
+        """
         columns = self.columns(inputs, targets, importance_weights)
         self.accumulated = [columns] if replaces else [*self.accumulated, columns]
         return self._examine(columns)

@@ -115,6 +115,9 @@ def _through(layers: list, width: int) -> tuple[float, int]:
 
 
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
-    """The number of threads for one prediction of a network with so many trained parameters."""
+    """The number of threads to use for one prediction of a network.
+
+    :param num_parameters: number of trained parameters of the network
+    """
     is_heavy = has_convolutions or num_parameters > HEAVY_NETWORK
     return min(ACTING_THREADS, os.cpu_count() or 1) if is_heavy else 1

@@ -485,7 +485,11 @@ class TrainingStep:
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """Call a stage's rule. Return the losses with L2 regularisation, its ``Update`` and the new buffers."""
+        """Call a rule. Return the loss of each network with L2 regularisation, the rule's ``Update``, and the new
+        buffers.
+
+        :param rule: the rule of a stage
+        """
         views = self.views(ops, weights, state, batch.sequence_length)
         update = rule(ops, views, batch)
         losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}
@@ -528,8 +532,12 @@ class TrainingStep:
         return new_state, norms
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
-        """Restore the exact old values, from before a stage, of networks that an update leaves out. Only random
-        generators keep their new state. :param learning: a scalar for each network, above 0 if it learns
+        """Restore the exact old values of networks that an update leaves out. Only random generators keep their new
+        state.
+
+        :param old: the state before a stage
+        :param new: the state after the stage
+        :param learning: a scalar for each network, above 0 if it learns
         """
         kept = dict(new)
         for name, learns in learning.items():

@@ -777,8 +777,12 @@ _USAGES = {
 
 
 def parser_of(command: str) -> Parser:
-    """The parser of a command except ``dataset``. ``evaluate POLICY`` is ``coach evaluate`` for a policy, which accepts
-    fewer flags. ``import`` and ``evaluate`` also accept flags of ``coach``, which this parser does not know."""
+    """The parser of a command. ``import`` and ``evaluate`` also accept flags of ``coach``, which this parser does not
+    know.
+
+    :param command: the command; ``evaluate POLICY`` is ``coach evaluate`` for a policy, which accepts fewer flags. For
+        ``dataset`` see ``get_dataset_parser``
+    """
     about, examples, flags, usage, shown = _USAGES[command]
     parser = Parser(f"coach {command.partition(' ')[0]}", about, examples, usage)
     for names, options in flags:
@@ -820,6 +824,7 @@ def get_dataset_parser() -> Parser:
 def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split the arguments of ``coach evaluate``.
 
+    :param arguments: the arguments after ``evaluate``
     :return: the runs to evaluate, and flags of ``coach`` that together with ``--resume RUN`` evaluate a run
     :raises CoachError: if no experiment is given, or STEPS is not a number
     """
@@ -868,8 +873,11 @@ def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -
 
 
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
-    """Convert keywords such as ``preset="CartPole_DQN", render=True`` to the arguments of a command line. None and
-    False become no argument, but False switches off a flag that is on by default."""
+    """Convert keywords such as ``preset="CartPole_DQN", render=True`` to the arguments of a command line.
+
+    True becomes a flag without a value. None and False become no argument, but False switches off a flag that is on by
+    default.
+    """
     arguments = []
     for name, value in keywords.items():
         if value is True:

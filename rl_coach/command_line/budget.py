@@ -73,6 +73,7 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     slower, the run ends earlier.
 
     :param graph_manager: the preset's graph manager with the flags applied, before ``create_graph``
+    :param launcher: a ``CoachLauncher``
     :param began: the start of the program, in the time of ``time.monotonic``
     :raises CoachError: if the time is too short, ``-cp`` sets ``improve_steps``, or the graph learns from a data set
     """
@@ -127,7 +128,9 @@ def _schedules(graph_manager: Any) -> Iterator[tuple[str, Schedule]]:
 
 
 def _length_if_it_follows(graph_manager: Any, path: str, schedule: Schedule) -> int:
-    """The length of a schedule that ends with the run; 0 for others. A learning rate counts updates or phases."""
+    """The length of a schedule that ends with the run; 0 for other schedules. The schedule of a learning rate counts
+    updates or training phases.
+    """
     end = graph_manager.improve_steps
     length = {LinearSchedule: "decay_steps", HalvingSchedule: "steps"}.get(type(schedule))
     if length is None or type(end) is not EnvironmentSteps or end.num_steps >= _ENDLESS:
@@ -149,8 +152,13 @@ def _text(schedule: Any, length: int) -> str:
 
 @dataclass
 class _Watch:
-    """Notes seconds without compilations, environment steps and updates at each new update, and ends the
-    measurement."""
+    """Records times and counts a few times a second, and ends the measurement.
+
+    :param graph_manager: the graph that trains
+    :param seconds: the shortest time to measure
+    :ivar notes: the records: the seconds without compilations, the environment steps and the updates. There is a record
+        for each increase of the updates
+    """
 
     graph_manager: GraphManager
     seconds: float
@@ -168,7 +176,10 @@ class _Watch:
 
 
 def _measured(graph_manager: GraphManager, args: argparse.Namespace, launcher: Any, began: float) -> Speed:
-    """Measure the times of a preset in a short run, whose files are deleted."""
+    """Measure the times of a preset in a short run. The files of this run are deleted.
+
+    :raises CoachError: if the time is too short
+    """
     started = time.monotonic()
     watch = _Watch(graph_manager, max(_LEAST_SECONDS_OF_MEASURING, _SHARE_OF_MEASURING * args.budget))
     graph_manager.callbacks = []

@@ -62,8 +62,9 @@ def family_of(agent_params: Any) -> str:
 
 
 def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
-    """The settings of the agent's family that the preset has, for trials of ``steps`` environment steps.
+    """The search space for a preset: the settings of its agent's family that the preset has.
 
+    :param steps: environment steps of a trial
     :raises CoachError: if the preset has several agents, or has none of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)
@@ -79,7 +80,9 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
 
 
 def _first_that_fits(graph_manager: Any, texts: Sequence[str]) -> Dimension | None:
-    """The first dimension whose setting exists and accepts all values, in all networks or else in the main network."""
+    """The first dimension that fits the preset: the preset has the setting and accepts all values. If the setting does
+    not fit all networks, the main network is tried. None if no dimension fits.
+    """
     for text in (*texts, *(f"{_MAIN_NETWORK}{text}" for text in texts)):
         (dimension,) = search_space.parse(text, "search space")
         try:

@@ -75,7 +75,11 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a path: the name of an attribute, or the key or index of an item."""
+    """A step of a path.
+
+    :param key: the name of an attribute, or the key or index of an item
+    :param is_item: True for a key or an index
+    """
 
     key: Union[str, int]
     is_item: bool = False
@@ -135,7 +139,9 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
 
 def _set_all(targets: Iterable[tuple[_Target, Assignment]]) -> None:
-    """Set places to values in order, because a place may be in an earlier value. If one is refused, undo all."""
+    """Set places to values, in order. A place is found after the settings before it are set, because it may be in the
+    new value of such a setting. If a setting is refused, all places get their earlier values again.
+    """
     undo: list[Callable[[], None]] = []
     try:
         for target, assignment in targets:
@@ -173,7 +179,9 @@ def places(graph_manager: Any, name: str, hint_for: Callable[[str], str] = hint_
 
 
 def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
-    """The places and values of a setting. A dictionary for an object sets attributes of the object."""
+    """The places and values of a setting. If the value is a dictionary and the place has an object, each entry sets an
+    attribute of the object.
+    """
     steps = _parsed_path(path)
     target = _Target.find(graph_manager, steps)
     current = target.get()
@@ -202,6 +210,7 @@ def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assig
 
     :param what: the beginning of error messages
     :param form: the form of a statement, for messages
+    :raises CoachError: if the text has another form
     """
     try:
         found = ast.parse(text).body
@@ -247,7 +256,9 @@ def _key(node: ast.Subscript) -> Union[str, int]:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of an expression, computed without ``eval``. Only the allowed expressions have a value."""
+    """The value of an expression. It is computed without ``eval``, and other expressions than the allowed ones are
+    refused.
+    """
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex, type(...))):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -321,7 +332,12 @@ def _construct(node: ast.Call) -> Any:
 
 
 def literal_arguments(what: str, text: str) -> dict[str, Any]:
-    """Parse keyword arguments in ``(name=value, ...)``, with the values of ``-cp``. ``what`` begins error messages."""
+    """Parse the keyword arguments in ``(name=value, ...)``. The values have the same form as in ``-cp``.
+
+    :param what: the beginning of error messages
+    :param text: the arguments with their parentheses
+    :raises CoachError: if the text has another form
+    """
     try:
         call = ast.parse(f"f{text}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -388,7 +404,10 @@ class _Target:
 
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
-        """Find the place of a path. The error for another path contains the nearest path."""
+        """Find the place of a path.
+
+        :raises CoachError: if the path does not exist; the message contains the nearest path
+        """
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
             if not target.exists():
@@ -413,13 +432,16 @@ class _Target:
 
     @property
     def _key(self) -> Any:
-        """The key of an item. A path names a key that is a class, such as a kind of action space, by the class's
-        name."""
+        """The key of an item. If the keys are classes, a path contains the name of the class, such as a kind of action
+        space in the exploration parameters.
+        """
         keys = self.holder if self.last.is_item and isinstance(self.holder, dict) else ()
         return {key.__name__: key for key in keys if isinstance(key, type)}.get(str(self.last.key), self.last.key)
 
     def is_new(self) -> bool:
-        """True for a new key of a dictionary of plain values, but not of networks or embedders."""
+        """True for a new key of a dictionary of plain values. Dictionaries of networks or embedders accept no new
+        key.
+        """
         is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
         return self.last.is_item and is_free
 
@@ -445,7 +467,10 @@ class _Target:
         return lambda: self.set(before)
 
     def check(self, assignment: Assignment) -> None:
-        """Refuse an assignment to a fixed place, or of another kind of value than the current value."""
+        """Check that an assignment is possible.
+
+        :raises CoachError: if the place cannot be set, or the new value has another kind than the current value
+        """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
         constraint = self._constraint()
@@ -467,7 +492,9 @@ class _Target:
         return None if self.last.is_item else constraints_of(type(self.holder)).get(str(self.last.key))
 
     def _is_declared(self, value: Any) -> bool:
-        """True if the constraints allow a value of another kind: None, or a schedule for a number, or the reverse."""
+        """True if the constraints of the parameter class allow the value, although the current value has another kind:
+        None, or a schedule instead of a number, or a number instead of a schedule.
+        """
         constraint = self._constraint()
         may_differ = value is None or any(isinstance(one, Schedule) for one in (self.get(), value))
         return may_differ and constraint is not None and constraint.holds(value)
@@ -543,7 +570,9 @@ def _wanted_object(current: Any, value: Any) -> str | None:
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:
-    """The result of ``_wanted_kind`` for a list or a dictionary. Objects in it, such as layers, keep their kind."""
+    """The result of ``_wanted_kind`` for a list or a dictionary. If it contains objects such as layers, the new items
+    must be objects of the same kind.
+    """
     if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
         return "a list" if isinstance(current, list) else "a dictionary"
     present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))

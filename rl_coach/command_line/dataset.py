@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Run ``coach dataset``.
 
+    :param arguments: the arguments after ``dataset``
+    :param launcher: a ``CoachLauncher``, which builds the graph of the agent to record
     :raises CoachError: if an argument is wrong, or a file cannot be read or written
     """
     parser = command_line.get_dataset_parser()

@@ -38,8 +38,10 @@ MakeGraph = Callable[[argparse.Namespace], Any]
 
 
 def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGraph) -> int:
-    """Train with rollout workers on this machine, on Ray or on Kubernetes. :return: the exit code
+    """Train with rollout workers on this machine, on Ray or on Kubernetes.
 
+    :param make_graph: makes the preset's graph with the flags applied; raises CoachError if a flag is wrong
+    :return: the exit code
     :raises CoachError: if a flag is wrong, or the run cannot start
     :raises TrainingError: if training itself fails
     """

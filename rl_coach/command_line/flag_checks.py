@@ -125,7 +125,11 @@ def is_policy(directory: str) -> bool:
 
 
 def require_run(directory: str) -> None:
-    """Raise an error if a text that must be the directory of a run is the name of a preset."""
+    """Check that the user has given the directory of a run, not the name of a preset.
+
+    :param directory: the text that the user has given
+    :raises CoachError: if the text is the name of a preset
+    """
     from rl_coach.command_line import preset_catalogue
 
     if os.path.exists(directory) or preset_catalogue.expand(directory) == directory:

@@ -20,6 +20,7 @@ _TEMPLATES = pathlib.Path(__file__).with_name("templates")
 def run(arguments: Sequence[str]) -> None:
     """Run ``coach init``.
 
+    :param arguments: the arguments after ``init``
     :raises CoachError: if an argument is wrong or a file exists; then no file is written
     """
     args = command_line.parser_of("init").parse_args(arguments)

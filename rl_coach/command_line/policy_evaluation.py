@@ -22,8 +22,9 @@ from rl_coach.utils import CoachError
 
 
 def evaluate(folder: str, arguments: Sequence[str]) -> None:
-    """Play with the best actions of the policy in a folder, and print the mean reward with its confidence interval.
+    """Play with a policy's best actions, and print the mean reward with its confidence interval.
 
+    :param folder: the policy's folder, with ``policy.json``
     :param arguments: the arguments of ``coach evaluate`` after the folder
     :raises CoachError: if the policy is damaged, or does not fit the level
     """
@@ -44,10 +45,13 @@ def playing(
     visualization: VisualizationParameters,
     videos: str | None = None,
 ) -> Iterator[tuple[Callable[[], float], Any]]:
-    """A context with a function that plays an episode and returns its total reward, and the environment of a policy.
+    """A context with the environment of a policy, which is closed at the end.
 
     :param level: the environment's level; None for the level of the policy's preset
+    :param seed: the seed of the environment
+    :param visualization: settings of rendering and videos
     :param videos: the directory of videos; None for no videos
+    :return: a function that plays an episode and returns its total reward, and the environment
     :raises CoachError: if the policy is damaged, does not fit the level, or the level has several players
     """
     policy = Policy.load(folder)
@@ -69,8 +73,12 @@ def playing(
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """The environment's parameters from the policy's preset and training. Only presets that come with Coach are loaded,
-    because a preset is a program."""
+    """The environment's parameters from the policy's preset, with the settings of the policy's training. Only presets
+    that come with Coach are loaded, because a preset is a program.
+
+    :param level: the environment's level; None for the level of the preset
+    :raises CoachError: if the environment is unknown, or does not have the settings of the training
+    """
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:

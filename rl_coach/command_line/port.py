@@ -230,6 +230,7 @@ def _of_several(script: Script, node: Any, file: pathlib.Path) -> _Environment:
 def run(arguments: Sequence[str]) -> None:
     """Run ``coach port``.
 
+    :param arguments: the arguments after ``port``
     :raises CoachError: if the script cannot be read, trains nothing, or the output exists
     """
     args = command_line.parser_of("port").parse_args(arguments)
@@ -251,7 +252,11 @@ def run(arguments: Sequence[str]) -> None:
 
 
 class _Port:
-    """Converts a script. :param file: the script's file, for environments that the script defines"""
+    """Converts a script.
+
+    :param file: the script's file, for environments that the script defines
+    :raises CoachError: if the script makes no model that Coach can convert
+    """
 
     def __init__(self, script: Script, file: pathlib.Path):
         made = [call for call in script.calls if self._is_model(script, call)]
@@ -309,7 +314,9 @@ class _Port:
                 self.script.leave_out(call, f"{name}: {_OTHERS[name]}")
 
     def _learning(self) -> tuple[int, tuple[int, int]]:
-        """The number of training steps, and of evaluations: the steps between two of them, and their episodes."""
+        """The number of training steps, and the schedule of evaluations: the steps between two evaluations, and the
+        episodes of an evaluation.
+        """
         calls = [call for call in self.script.calls if getattr(call.func, "attr", "") == "learn"]
         if not calls:
             raise CoachError("the script never calls learn")
@@ -333,8 +340,11 @@ class _Port:
             yield self.script.resolve(one)
 
     def _callback(self, node: Any) -> tuple[int, int] | None:
-        """Convert a callback, or record it as not converted. For an ``EvalCallback``, return the evaluations as in
-        ``_learning``."""
+        """Convert a callback into a callback of Coach, or into a line that names it as not converted.
+
+        :return: the steps between evaluations, and the episodes of an evaluation, of an ``EvalCallback``; None for
+            other callbacks
+        """
         name, copies = self.script.called(node), self.environment.copies
         given = self.script.keywords(node, ("eval_env",)) if isinstance(node, ast.Call) else {}
         if name == "EvalCallback":

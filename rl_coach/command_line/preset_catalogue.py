@@ -96,7 +96,11 @@ def _summary(name: str) -> PresetSummary:
 
 
 def _algorithm(agent: str, preset: str) -> str:
-    """The name of a preset's algorithm: the end of the preset's name if it is such a name, otherwise the usual name."""
+    """The name of a preset's algorithm: the end of the preset's name if it is a name of the algorithm, otherwise the
+    usual name.
+
+    :param agent: the name of the class of agent parameters, without ``AgentParameters``
+    """
     last = preset.rpartition("_")[2]
     names = _algorithm_names().get(agent, (agent,))
     return last if last in (*names, *_NAMED_BY_SETTINGS) else names[0]
@@ -131,7 +135,9 @@ def _called_name(call: ast.Call) -> str:
 
 
 def _environment_text(call: ast.Call) -> str:
-    """The preset's fixed level, such as ``CartPole-v0``, or a text such as ``Atari, any level (-lvl)``."""
+    """The environment of a preset: ``CartPole-v0`` if the preset has a fixed level, ``Atari, any level (-lvl)`` if the
+    user must select the level.
+    """
     family = _called_name(call).removesuffix("Parameters").removesuffix("Environment").removesuffix("Vector") or "Gym"
     level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
     if level is None and call.args:

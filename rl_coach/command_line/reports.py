@@ -30,8 +30,9 @@ _CAN_BE_CUT = {2: 15, 1: 12}
 
 
 def list_presets(text: str) -> None:
-    """Print the presets that contain a text, with environment, algorithm and score. Tuned presets come last.
+    """Print the presets with environment, algorithm and score. Tuned presets come last.
 
+    :param text: print only presets with this text in the name, environment or algorithm, in upper or lower case
     :raises CoachError: if no preset contains the text
     """
     tables = [
@@ -52,6 +53,7 @@ def list_presets(text: str) -> None:
 def list_algorithms(arguments: Sequence[str]) -> None:
     """``coach algorithms``: print the algorithms, with their names for ``make_agent``.
 
+    :param arguments: the arguments after ``algorithms``
     :raises CoachError: if no algorithm contains the text
     """
     text = command_line.parser_of("algorithms").parse_args(arguments).text
@@ -70,6 +72,8 @@ def list_algorithms(arguments: Sequence[str]) -> None:
 def check_environment(arguments: Sequence[str]) -> int:
     """``coach check-env``: print a line for each error of an environment.
 
+    :param arguments: the arguments after ``check-env``
+    :return: the exit code
     :raises CoachError: if the environment does not exist
     """
     args = command_line.parser_of("check-env").parse_args(arguments)
@@ -84,7 +88,12 @@ def check_environment(arguments: Sequence[str]) -> int:
 
 
 def diagnose(arguments: Sequence[str]) -> int:
-    """``coach doctor``: print a line for each run with its problem. :raises CoachError: if there is no run"""
+    """``coach doctor``: print a line for each run with its problem.
+
+    :param arguments: the arguments after ``doctor``
+    :return: the exit code
+    :raises CoachError: if there is no run
+    """
     args = command_line.parser_of("doctor").parse_args(arguments)
     from rl_coach.runs.diagnosis import diagnose as problems_of  # imported here, so that --help is fast
 
@@ -98,6 +107,7 @@ def diagnose(arguments: Sequence[str]) -> int:
 def compare(arguments: Sequence[str]) -> None:
     """``coach compare``: print tables of the scores of runs, and write a report.
 
+    :param arguments: the arguments after ``compare``
     :raises CoachError: if an argument is wrong, or the report cannot be written
     """
     args = command_line.parser_of("compare").parse_args(arguments)

@@ -39,6 +39,7 @@ _TOLERANCE = 0.001
 def pack(arguments: Sequence[str]) -> None:
     """Run ``coach pack``.
 
+    :param arguments: the arguments after ``pack``
     :raises CoachError: if there is no run, the run cannot be repeated, or a file that the run needs does not exist
     """
     args = command_line.parser_of("pack").parse_args(arguments)
@@ -128,7 +129,10 @@ def _file_in(text: Any) -> str:
 
 
 def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """The user's files in flags: pairs of the file or module in the flag, and the path of the file."""
+    """The files of the user in flags of the form ``file.py``, ``file.py:Class`` or ``module:Class``.
+
+    :return: pairs of the file or module in the flag, and the path of the file
+    """
     from rl_coach.runs.record import PATHS
 
     callbacks = [part.partition("(")[0].strip() for part in arguments.get("callback", "").split(";")]
@@ -142,7 +146,10 @@ def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) ->
 
 
 def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.Path) -> list[pathlib.Path]:
-    """All files that a run needs: the given files, the files that these import or mention, and so on."""
+    """All files that a run needs: the given files, the files that these import or mention, and so on.
+
+    :raises CoachError: if a file does not exist, or imports a module that cannot be found
+    """
     found: dict[pathlib.Path, None] = {}
     waiting = list(files)
     roots = [*dict.fromkeys(file.parent for file in waiting), working_directory]
@@ -204,6 +211,8 @@ def _policy_of(directory: pathlib.Path) -> pathlib.Path | None:
 def reproduce(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach reproduce``.
 
+    :param arguments: the arguments after ``reproduce``
+    :param launcher: a ``CoachLauncher``, which trains
     :return: the exit code: 0 if the results are equal, otherwise 1. With other versions or another processor, results
         may differ within a tolerance
     :raises CoachError: if the file is damaged, or the run cannot start on this machine
@@ -232,7 +241,13 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any, trusts: bool) -> None:
-    """Train with the flags of a packed run. :param source: the directory of the unpacked programs"""
+    """Train with the flags of a packed run.
+
+    :param source: the directory of the unpacked programs
+    :param directory: the directory of the new run
+    :param trusts: True if the programs of the packed run may be executed
+    :raises CoachError: if a flag is unknown or needs a file that is not packed, or programs are not trusted
+    """
     here = directory / source.name
     if source.is_dir():
         shutil.copytree(source, here)
@@ -263,7 +278,10 @@ def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
 
 @contextlib.contextmanager
 def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None]:
-    """A context with another working directory below ``above``, because settings may contain relative paths."""
+    """A context with another working directory, because settings may contain paths relative to it.
+
+    :raises CoachError: if ``directory`` is not in ``above``
+    """
     if not directory.resolve().is_relative_to(above.resolve()):
         raise CoachError(f"the packed run is damaged: its working directory is '{directory}'")
     directory.mkdir(parents=True, exist_ok=True)
@@ -276,7 +294,12 @@ def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None
 
 
 def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
-    """Compare a new run with an unpacked run, and print the result. With other versions, a tolerance applies."""
+    """Compare a new run with a packed run, and print the result.
+
+    :param packed: the directory of the unpacked file
+    :param directory: the directory of the new run
+    :return: True if the results are equal; if versions or the processor differ, equal within a tolerance
+    """
     from rl_coach.runs import packed_run, record
 
     found = record.read(str(directory))["run"]
@@ -330,8 +353,13 @@ def _size(signals: pathlib.Path) -> tuple[int, int]:
 
 
 def _first_difference(before: pathlib.Path, after: pathlib.Path, tolerance: float) -> str | None:
-    """The first difference between the signals of two runs, as a text; None if all values agree. With the relative
-    ``tolerance`` 0, texts are compared."""
+    """The first difference between the signals of two runs, as ``first in row N of SIGNAL: was VALUE, here VALUE``.
+    None without a difference.
+
+    :param before: the directory with the signals of the packed run
+    :param after: the directory of the new run
+    :param tolerance: the relative difference that is allowed; 0 compares the texts
+    """
     for file in sorted({one.name for folder in (before, after) for one in folder.glob(_SIGNAL_FILES)}):
         nothing: dict[str, str] = {}
         rows = itertools.zip_longest(_table(before / file), _table(after / file), fillvalue=nothing)
@@ -355,7 +383,11 @@ def _agree(one: str | None, other: str | None, tolerance: float) -> bool:
 
 
 def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | None:
-    """The difference between the packed policy and the policy of the new run, as a text; None without a difference."""
+    """The difference between two policies, as ``in the policy: …``; None without a difference.
+
+    :param before: the directory with the policy of the packed run
+    :param directory: the directory of the new run
+    """
     after = _policy_of(directory)
     if not before.is_dir() and after is None:
         return None

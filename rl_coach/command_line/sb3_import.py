@@ -12,6 +12,8 @@ from rl_coach.utilities.errors import CoachError
 def run(arguments: Sequence[str], launcher: Any) -> None:
     """Build the preset's graph, load the weights into its networks, and write a checkpoint.
 
+    :param arguments: the arguments after ``import``
+    :param launcher: a ``CoachLauncher``
     :raises CoachError: if a flag is wrong, or the file does not fit the preset
     """
     own, flags = command_line.parser_of("import").parse_known_args(arguments)

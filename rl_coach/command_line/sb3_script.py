@@ -21,7 +21,12 @@ _ENDS_OF_A_LINE = ("start", "end", "end_fraction")
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that changes linearly from ``first`` to ``last`` in a share of the run, and is then constant."""
+    """A value that changes linearly during the run.
+
+    :param first: the first value
+    :param last: the last value
+    :param share: the share of the run in which the value changes; then it is constant
+    """
 
     first: float
     last: float = 0.0
@@ -39,6 +44,7 @@ def _line_of(node: Any) -> int:
 class Script:
     """The calls and the values of a script.
 
+    :param source: the script's text
     :param name: the script's name, for messages
     :ivar trains_when_imported: True if an import of the script would train
     :ivar left_out: the parts that are not converted, with their line numbers
@@ -146,7 +152,7 @@ class Script:
         raise UnknownValueError(f"a function of {len(arguments)} values")
 
     def leave_out(self, node: Any, text: str) -> None:
-        """Record a part that is not converted."""
+        """Record a part that is not converted. :param text: the description of the part"""
         self.left_out.append((_line_of(node), text))
 
     def keywords(self, call: ast.Call, positional: Sequence[str]) -> dict[str, ast.expr]:

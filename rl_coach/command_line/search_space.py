@@ -55,8 +55,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A distribution of numbers from ``low`` to ``high``, uniform in the number or, with ``is_log``, in its logarithm.
-    With ``is_whole``, the numbers are whole."""
+    """A distribution of numbers from ``low`` to ``high``.
+
+    :param low: the smallest number
+    :param high: the largest number
+    :param is_log: True for a uniform distribution of the number's logarithm; False for a uniform distribution of the
+        number
+    :param is_whole: True for whole numbers
+    """
 
     low: float
     high: float
@@ -119,8 +125,9 @@ class Setting:
 
 
 def parse(text: str, what: str) -> list[Dimension]:
-    """Parse the dimensions of a search space. ``what`` begins error messages.
+    """Parse the dimensions of a search space.
 
+    :param what: the beginning of error messages
     :raises CoachError: if the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
     source = text.strip().strip(";").strip()
@@ -136,9 +143,10 @@ def parse(text: str, what: str) -> list[Dimension]:
 
 
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
-    """All combinations of values. ``what`` begins error messages.
+    """All combinations of values.
 
-    :raises CoachError: if a setting has a range, which has no finite list of values
+    :param what: the beginning of error messages
+    :raises CoachError: if a setting has a range, because a range has no finite list of values
     """
     found = distributions(dimensions)
     for name, one in found.items():
@@ -155,7 +163,11 @@ def size(dimensions: Sequence[Dimension]) -> int | None:
 
 
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
-    """Draw ``number`` different combinations at random, or all of a smaller space. The same seed draws the same."""
+    """Draw different combinations at random.
+
+    :param number: number of combinations; fewer are returned if the space has fewer
+    :param seed: the seed; the same seed draws the same combinations
+    """
     found = distributions(dimensions)
     generator = random.Random(seed)
     combinations = size(dimensions)
@@ -183,8 +195,9 @@ def _combination(found: Mapping[str, Distribution], place: int) -> Values:
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
-    """The different settings of pairs of dimensions and drawn values. Each is checked with a copy of the graph manager.
+    """The different settings of combinations. Each setting is checked with a copy of the preset's graph manager.
 
+    :param combinations: pairs of dimensions and their drawn values
     :raises CoachError: if a setting does not exist, or does not accept its value
     """
     written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
@@ -205,7 +218,9 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
     """The text for ``-cp`` with the drawn values and whole paths.
 
-    :raises CoachError: if there is no such setting, a name stands for different settings, or two names for the same
+    :param drawn: their drawn values
+    :raises CoachError: if a setting does not exist, a name stands for different settings, or two names stand for the
+        same setting
     """
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -220,9 +235,11 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 def refuse_fixed(
     graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
 ) -> None:
-    """Check that the settings of ``-cp`` are neither varied by the search nor set by a flag.
+    """Check that ``-cp`` does not set a setting that the search varies or a flag sets.
 
+    :param fixed: the settings of ``-cp``
     :param flags: the beginnings of error messages for settings that a flag sets, by path
+    :raises CoachError: if ``-cp`` sets such a setting
     """
     places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
     reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
@@ -256,7 +273,9 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
 
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
-    """The settings with unique names. If two names are equal, or a name is too long for a file, all get a number."""
+    """The settings with unique names. If two names are equal, or a name is too long for a file, all names get a number,
+    and long names are cut.
+    """
     if len({one.name for one in found}) == len(found) and all(len(one.name) <= _LONGEST_NAME for one in found):
         return list(found)
     return [Setting(f"{one.name[:_LONGEST_NAME]}_{number}", one.custom_parameter) for number, one in enumerate(found)]

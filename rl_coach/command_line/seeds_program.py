@@ -20,6 +20,7 @@ def run(handles: Sequence[str], launcher: Any) -> None:
     """Compute the loops of several seeds until the processes of all seeds have ended.
 
     :param handles: the file descriptors of the socket for the seeds, and of the connection to the parent process
+    :param launcher: a ``CoachLauncher``, which builds the graph
     """
     ignore()  # the processes of the seeds handle signals; this process ends after them
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))

@@ -51,7 +51,11 @@ def setting_from_data(value: Any) -> Any:
 
 
 def setting_as_json(value: Any, what: str) -> Any:
-    """A value as JSON, as in ``setting_as_data``; a ``CoachError`` about ``what`` if a part cannot be written."""
+    """A value as JSON, as in ``setting_as_data``.
+
+    :param what: the name of the value, for the error's message
+    :raises CoachError: if the value has parts that cannot be written
+    """
     written = setting_as_data(value)
     if written is NOT_PLAIN:
         raise CoachError(f"{what} has values that cannot be saved: they are not plain data")

@@ -68,6 +68,7 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Continue all runs that have not ended, and print the results of all runs.
 
+    :return: the exit code; see ``train``
     :raises CoachError: if there is no run to continue, or a flag contradicts the runs' settings
     """
     directory = pathlib.Path(args.resume).absolute()
@@ -90,6 +91,7 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
 
     :param experiments: directories of single runs, or of several runs that were started together
     :param flags: flags of ``coach``
+    :return: the exit code; see ``train``
     :raises CoachError: if a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
@@ -117,8 +119,9 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
 
 
 class _Group:
-    """Several runs that are started together: starts them, and prints and writes their results.
+    """Several runs that are started together. The class starts the runs, and prints and writes their results.
 
+    :param made: the directory with a sub-directory for each run
     :param document: the content of ``runs.json``
     :param trains: True if the runs train; False if they evaluate
     :param shares_input: True if all runs have the same input, so that an error in the input stops all runs
@@ -143,7 +146,11 @@ class _Group:
         self._program: SeedsProcess | None = None
 
     def run(self, jobs: Sequence[Job]) -> int:
-        """Start the jobs, and print the results of all runs. The other runs in ``runs.json`` have ended earlier."""
+        """Start runs, and print the results of all runs.
+
+        :param jobs: the runs to start; the other runs in ``runs.json`` have ended earlier
+        :return: the exit code
+        """
         earlier = self._ended_earlier(jobs)
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
         at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
@@ -175,7 +182,9 @@ class _Group:
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
 
     def _program_of_seeds(self) -> SeedsProcess | None:
-        """The process that computes all seeds in one program; None if the loop is not compiled or seeds run in turn."""
+        """The process that computes all seeds in one program. None if the loop cannot be compiled, or the seeds do not
+        run at the same time.
+        """
         flags, runs = self._document["arguments"], self._document["runs"]
         if not self._trains or self._is_sweep or len(runs) < 2 or self._args.at_once or not _may_be_compiled(flags):
             return None
@@ -186,7 +195,9 @@ class _Group:
         return SeedsProcess(self._directory, "seeds-program", given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
-        """Connect the runs to the program, and report the ended runs to it, because it waits for all others."""
+        """Add the flag that connects the runs to the program. Report the runs that have already ended to the program,
+        because it waits for all other runs.
+        """
         self._program = program
         begun = {job.directory.name for job in jobs}
         for run in self._document["runs"]:
@@ -377,7 +388,9 @@ def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, withou
 
 
 def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The runs of a sweep, named by their differences. All runs with the first seed come first."""
+    """The runs of a sweep. A run's name contains its differences from the other runs. The runs with the first seed come
+    first, then the runs with the second seed, and so on.
+    """
     return [
         {
             "name": ",".join(filter(None, (one.name, f"seed={seed}" if len(seeds) > 1 or not one.name else ""))),
@@ -399,8 +412,10 @@ def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any
 
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """The job that continues a run; None if it has ended. A run killed before its first checkpoint begins again.
+    """The job that continues a run; None if the run has ended. A run that was killed before its first checkpoint starts
+    again.
 
+    :param directory: the directory of all runs
     :param flags: the recorded flags of all runs
     :param added: flags that replace recorded flags
     :param run: the run's entry in ``runs.json``
@@ -425,7 +440,10 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 
 
 def _end_survivor(directory: pathlib.Path) -> None:
-    """End a run that still runs although its program was killed, so that it can continue from its checkpoint."""
+    """End a run that still runs although its program was killed, so that the run can continue from its checkpoint.
+
+    :raises CoachError: if another process writes to the directory
+    """
     from rl_coach.logger import screen
 
     end, number, ended = time.monotonic() + _SECONDS_TO_SAVE, signal.SIGTERM, None
@@ -456,8 +474,9 @@ def _end_survivor(directory: pathlib.Path) -> None:
 
 
 def _process_of(directory: pathlib.Path) -> int | None:
-    """The id of the process of a run; None without one. It is found by its command line, because a run that has just
-    been started has not locked its directory yet."""
+    """The id of the process that runs the run in a directory; None if there is no such process. It is found by its
+    command line, because a run that has just been started has not locked its directory yet.
+    """
     wanted = {f"--run_directory={directory}", f"--resume={directory}"}
     for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # the process has just ended
@@ -513,8 +532,12 @@ def _names(directories: Sequence[str]) -> list[str]:
 
 
 def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list[str]:
-    """The task of each run: its preset and level, and further flags if runs with the same preset and level differ in
-    them, because a mean over rewards of different tasks has no meaning."""
+    """The task of each run: its preset and level. If runs with the same preset and level differ in other flags, these
+    flags are part of the task, because a mean over rewards of different tasks has no meaning.
+
+    :param args: flags that replace flags of the runs
+    :param recorded: the recorded flags of each run
+    """
     from rl_coach.command_line import preset_catalogue
 
     trained = [_trained(args, arguments) for arguments in recorded]

@@ -71,8 +71,9 @@ def hide_in_process_list(url: str) -> None:
 
 
 def recorded(url: str, directory: pathlib.Path) -> str:
-    """The URL of a storage for records and command lines. A URL with a secret is written to a private file in
-    ``directory``, and the result is ``@`` and the file's path."""
+    """The text of a storage for records and command lines. It is the URL. If the URL has a secret, the URL is written
+    to a private file in ``directory``, and the text is ``@`` and the path of this file.
+    """
     if shown_url(url) == url:
         return url
     path = directory / SECRET_FILE
@@ -83,7 +84,10 @@ def recorded(url: str, directory: pathlib.Path) -> str:
 
 
 def opened(open_study: Callable[[], Any]) -> Any:
-    """Open a study. Try again after errors that occur while other processes create the tables of the same database."""
+    """Open a study. Try again after errors that occur while other processes create the tables of the same database.
+
+    :raises Exception: the last error of the database client
+    """
     for left in reversed(range(_TRIES)):
         try:
             return open_study()

@@ -18,7 +18,13 @@ _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_epis
 
 
 def run(arguments: Sequence[str], launcher: Any) -> int:
-    """Run ``coach sweep``. :return: the exit code; see ``several_runs.train``"""
+    """Run ``coach sweep``.
+
+    :param arguments: the arguments after ``sweep``
+    :param launcher: a ``CoachLauncher``, which loads the preset
+    :return: the exit code; see ``several_runs.train``
+    :raises CoachError: if a flag, a setting or the preset is wrong
+    """
     parser = command_line.parser_of("sweep")
     args = parser.parse_args(arguments)
     if args.resume:

@@ -29,6 +29,7 @@ _T = TypeVar("_T")
 def export(arguments: Sequence[str]) -> None:
     """``coach export``: write a trained policy into a new folder.
 
+    :param arguments: the arguments after ``export``
     :raises CoachError: if there is no policy, or the folder cannot be written
     """
     args = command_line.parser_of("export").parse_args(arguments)
@@ -40,6 +41,7 @@ def export(arguments: Sequence[str]) -> None:
 def fetch(arguments: Sequence[str]) -> None:
     """``coach fetch``: write a trained policy into a new folder, or list the trained policies.
 
+    :param arguments: the arguments after ``fetch``
     :raises CoachError: if the policy does not exist or is damaged, or the folder cannot be written
     """
     args = command_line.parser_of("fetch").parse_args(arguments)
@@ -58,6 +60,7 @@ def fetch(arguments: Sequence[str]) -> None:
 def push(arguments: Sequence[str]) -> None:
     """``coach push``: upload a trained policy to a repository of the Hub, with a model card.
 
+    :param arguments: the arguments after ``push``
     :raises CoachError: if there is no policy, the policy is damaged, or the Hub refuses the upload
     """
     args = command_line.parser_of("push").parse_args(arguments)

@@ -41,6 +41,8 @@ _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framewo
 def run(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach tune``.
 
+    :param arguments: the arguments after ``tune``
+    :param launcher: a ``CoachLauncher``, which loads the preset
     :return: the exit code: 0 if a trial has a result, 1 if no trial has a result, 128 + N after a signal N
     :raises CoachError: if a flag, the search space or the preset is wrong
     """
@@ -124,8 +126,10 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
 
 
 def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
-    """The dimensions of the text of ``--space`` or, for None, of the built-in space of the agent's family.
+    """The dimensions of the search space.
 
+    :param text: the text of --space; None for the built-in space of the agent's family
+    :param steps: environment steps of a trial
     :raises CoachError: if a dimension does not fit the preset
     """
     if text is None:
@@ -136,7 +140,11 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 
 
 class _Tuning:
-    """A study of Optuna. Each trial is a run. :param document: the content of ``runs.json``"""
+    """A study of Optuna. Each trial is a run.
+
+    :param made: the directory with a sub-directory for each trial
+    :param document: the content of ``runs.json``: the flags, the trials so far, and the settings of ``coach tune``
+    """
 
     def __init__(
         self, made: ExperimentDirectory, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace
@@ -211,7 +219,9 @@ class _Tuning:
         return samplers.RandomSampler(seed=seed)
 
     def _interrupted(self) -> list[Job]:
-        """The jobs of trials that have not ended. Trials that ended in the meantime are reported to the study."""
+        """The jobs of trials that have not ended. A trial that has ended while ``coach tune`` did not run is reported
+        to the study.
+        """
         import optuna
 
         jobs, known = [], self._study.trials
@@ -379,8 +389,12 @@ def _shown_name(dimension: Dimension) -> str:
 
 
 def text_of_preset(preset: str, settings: str, about: str) -> str:
-    """The text of a preset file. :param settings: the changes to the base preset in the form of ``-cp``, with whole
-    paths"""
+    """The text of a preset file.
+
+    :param preset: the base preset, in one of the forms of ``-p``
+    :param settings: the changes in the form of ``-cp``, with whole paths
+    :param about: the description of the new preset, in one sentence
+    """
     statements = custom_parameters.statements(settings, f"the settings of {preset}")
     names = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
     modules: dict[str, set[str]] = {}

@@ -75,12 +75,18 @@ class Pass:
         return self.buffer((2,), Constant(0.0))
 
     def dropout_mask(self, stream: int, shape: tuple[int, ...], rate: float) -> Any:
-        """A mask for dropout: 0 with the probability ``rate``, otherwise 1 / (1 - rate); see ``random_stream``."""
+        """A mask for dropout: 0 with the probability ``rate``, otherwise 1 / (1 - rate).
+
+        :param stream: the position of the random stream
+        """
         mask, self.buffers[stream] = self.ops.dropout_mask(self.buffers[stream], shape, rate)
         return mask
 
     def factorised_noise(self, stream: int, size: int) -> Any:
-        """[size], the noise of NoisyNet layers: sign(x) sqrt(|x|) of standard normal x; see ``random_stream``."""
+        """[size], the noise of NoisyNet layers: sign(x) sqrt(|x|) of standard normal x.
+
+        :param stream: the position of the random stream
+        """
         noise, self.buffers[stream] = self.ops.factorised_noise(self.buffers[stream], size)
         return noise
 
@@ -132,7 +138,10 @@ class DrawingPass(Pass):
 
 
 class ArrayLayers(Layers):
-    """Layers of one part of a network. Each call returns its output. ``run`` supplies the weights."""
+    """Layers of one part of a network. Each call of a layer returns its output at once.
+
+    :param run: the pass, which supplies the weights
+    """
 
     def __init__(self, run: Pass, settings: LayerSettings):
         super().__init__(run.ops, run.rng, settings)

@@ -134,7 +134,10 @@ class ArrayLearner(Learner):
         return after, [*(found[name].vector for name in self._output_names[layout.stages].losses), outputs]
 
     def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
-        """Call the framework for the step ``change``, which is the same for each call with a layout."""
+        """Call the framework for a step. Return the new variables and the results.
+
+        :param change: the function that makes the step; calls with the same layout give the same function
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define _called")
 
 

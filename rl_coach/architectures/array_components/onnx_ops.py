@@ -46,12 +46,18 @@ class OnnxTensor:
 
 
 def _of_shape(kind: str) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
-    """Make a method that adds a node with one input. The output has the shape of the input."""
+    """Make a method that adds a node with one input. The output has the shape of the input.
+
+    :param kind: the ONNX operator
+    """
     return lambda ops, x: ops._node(kind, [x], x.shape)
 
 
 def _over_axis(kind: str) -> Callable[..., OnnxTensor]:
-    """Make a method with an optional axis, by default the last. The output has the shape of the input."""
+    """Make a method with an optional axis, by default the last. The output has the shape of the input.
+
+    :param kind: the ONNX operator
+    """
     return lambda ops, x, axis=-1: ops._node(kind, [x], x.shape, axis=axis)
 
 

@@ -37,8 +37,10 @@ class JaxCompiledEvaluation:
         self._compiled = jax.jit(self._played)
 
     def begin(self, beginning: Any, seed: int) -> Carry:
-        """The state of the loop (the carry) at the ``Beginning`` of an episode, for ``play``.
+        """The state of the loop (the carry) at the beginning of an episode. ``play`` takes a carry and returns the next
+        carry.
 
+        :param beginning: the ``Beginning`` of the episode
         :param seed: the seed of the random numbers in the agent's actions
         """
         sizes = self._recurrent_sizes.items()

@@ -46,7 +46,11 @@ class _Keys(NamedTuple):
 
 
 def _mesh_for(num_copies: int, chosen: DeviceMesh | None) -> DeviceMesh:
-    """The chosen devices. Without a choice, all devices if their number divides the copies, otherwise one."""
+    """The chosen devices. Without a choice, all devices if their number divides the number of copies, otherwise one
+    device.
+
+    :raises CoachError: if the number of the chosen devices does not divide the number of copies
+    """
     if chosen is None:
         number = len(jax.devices())
         return DeviceMesh(number if num_copies % number == 0 else 1)
@@ -191,7 +195,9 @@ class JaxCompiledLoop:
         return copied if self.num_devices == 1 else jax.device_put(copied, self._places(copied))
 
     def _places(self, carry: Carry) -> Carry:
-        """The sharding of each array: the axis of the copies is divided, the first or, in the memory, the second."""
+        """The sharding of each array. The axis of the copies is divided: the first axis or, in the memory, the
+        second.
+        """
 
         def divided(leaf: Any, axis: int) -> jax.sharding.NamedSharding:
             return self._mesh.divided(axis) if np.ndim(leaf) > axis else self._mesh.everywhere
@@ -203,7 +209,10 @@ class JaxCompiledLoop:
     # the functions below are compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
-        """Make the planned steps and updates, as a pure function. Return variables, carry and record."""
+        """Make the planned steps and updates, as a pure function.
+
+        :return: the new variables and carry, and the record
+        """
         with inside_loop():
             state = self.learner.unpacked(variables)
             # one more key: a training phase after the last step uses the key of the step that would follow
@@ -281,7 +290,9 @@ class JaxCompiledLoop:
         return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
 
     def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry, Any]:
-        """Play a step in each copy. Return the step, the new carry without memory, and ``Played.sources`` [N]."""
+        """Play a step in each copy. Return the step, the carry after the step, and [N] the sources of numbers that are
+        not finite (see ``Played``). The memory in the carry does not change.
+        """
         states = self._network_filters.apply(carry["statistics"], carry["states"])
         before = carry["recurrent"]
         actions, after = self._agent.act(keys.act[i], networks, states, before, level)
@@ -310,7 +321,11 @@ class JaxCompiledLoop:
         return step, {**carry, **new}, sources
 
     def _first_source(self, columns: list[Any]) -> Any:
-        """[N] int32, see ``Played.sources``. :param columns: [N, ...] each, in the order of ``sources_of``"""
+        """[N] int32, 1 + the position of the first column with a number that is not finite; 0 if all numbers are
+        finite.
+
+        :param columns: [N, ...] each, in the order of ``sources_of``
+        """
         found = jnp.zeros(self._num_copies, jnp.int32)
         # from the last column to the first, so that the position of the first wrong column remains
         for place, column in reversed(list(enumerate(columns, 1))):

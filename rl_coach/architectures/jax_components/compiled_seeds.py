@@ -17,7 +17,10 @@ from rl_coach.architectures.learner import OutputNames
 
 
 class JaxPlayedSeeds:
-    """The records of a call on the device; the arrays of ``played`` have a row for each seed."""
+    """The records of a call, one for each seed.
+
+    :param played: the records on the device; the arrays have a row for each seed
+    """
 
     def __init__(self, played: Played):
         self._played = played
@@ -72,7 +75,11 @@ class JaxCompiledSeeds:
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
-        """Set the first carry of a seed (the state of its loop); see ``JaxCompiledLoop.begin``."""
+        """Set the first carry of a seed (the state of its loop): an empty memory, and the beginning of an episode in
+        each copy of the environment.
+
+        :param updates: number of updates of the seed's networks so far, by name
+        """
         self._set_carry(row, self._loop.begin(seed, updates))
 
     def begin_episodes(self, row: int) -> None:

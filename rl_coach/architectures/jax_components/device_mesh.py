@@ -29,5 +29,7 @@ class DeviceMesh:
         self.everywhere = NamedSharding(self._mesh, PartitionSpec())
 
     def divided(self, axis: int = 0) -> NamedSharding:
-        """The sharding of an array along an axis, whose length must be divisible by the number of devices."""
+        """The sharding of an array that is divided along an axis. The number of devices must divide the axis'
+        length.
+        """
         return NamedSharding(self._mesh, PartitionSpec(*[None] * axis, "parts"))

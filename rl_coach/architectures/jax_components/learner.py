@@ -79,7 +79,10 @@ class JaxLearner(Learner):
         return call
 
     def _places(self, layout: StepLayout) -> dict[str, Any]:
-        """The shardings of a step's arguments and results, as arguments of ``jax.jit``."""
+        """The shardings of a step's arguments and results, as arguments of ``jax.jit``.
+
+        :raises CoachError: if the number of devices does not divide the batch
+        """
         mesh, size = self.mesh, layout.batch_size
         if mesh is None:
             return {}

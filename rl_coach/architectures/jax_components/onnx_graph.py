@@ -47,7 +47,10 @@ class Value:
 
 
 class OnnxGraph:
-    """Converts JAX operations to nodes of an ONNX graph. ``batch_input`` is an input with rows of the batch."""
+    """Converts the JAX operations of a function to the nodes of an ONNX graph.
+
+    :param batch_input: the name of an input with the batch as its first dimension
+    """
 
     def __init__(self, batch_input: str):
         self._batch_input = batch_input
@@ -251,7 +254,9 @@ class OnnxGraph:
         return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
 
     def _jax_dynamic_slice(self, equation: Any, values: list[Value]) -> Value:
-        """A block of an array, such as ``x[0]``. Its position, which JAX keeps in the array, is a tensor."""
+        """A block of an array, such as ``x[0]``. Its position is a tensor of the graph. JAX keeps positions within the
+        array.
+        """
         sizes = [n if isinstance(n, int) else END for n in equation.params["slice_sizes"]]
         x, *places = self._inputs(equation, values)
         whole = [self._node("Cast", [place], (), to=onnx.TensorProto.INT64).name for place in places]
@@ -310,7 +315,9 @@ class OnnxGraph:
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
-    """The einsum equation of a product: batched dimensions, then the rest of the left and of the right."""
+    """The einsum equation of a product. The result has the batched dimensions first, then the rest of the left operand,
+    then the rest of the right operand.
+    """
     (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
     left = list(string.ascii_lowercase[:left_rank])
     right = list(string.ascii_uppercase[:right_rank])

@@ -37,7 +37,10 @@ class DoubledConvolution(keras.layers.Conv2D):
         return rows, 2 * height, 2 * width, self.filters
 
     def convolution_op(self, inputs: Any, kernel: Any) -> Any:
-        """Convolve to [B, 2 * height, 2 * width, filters] with a kernel [size, size, channels, filters]."""
+        """Convolve [B, height, width, channels] to [B, 2 * height, 2 * width, filters].
+
+        :param kernel: [size, size, channels, filters]
+        """
         radius = kernel.shape[0] // 2
         reach = (radius + 1) // 2
         pixel_of = np.zeros((kernel.shape[0], 2 * reach + 1, 2), np.float32)
@@ -75,7 +78,11 @@ class DenseBlocks(keras.layers.Layer):
         return outputs if shared is None else outputs + of_shared(ops, shared, kernel[:, inputs:])
 
     def products(self, x: Any, kernel: Any, bias: Any) -> Any:
-        """[B, blocks, units] of [B, blocks, F], with a kernel [blocks, F, units] and a bias [blocks, units]."""
+        """[B, blocks, units] of [B, blocks, F].
+
+        :param kernel: [blocks, F, units]
+        :param bias: [blocks, units]
+        """
         return ops.einsum("bgi,gio->bgo", x, kernel) + bias
 
 
@@ -180,7 +187,10 @@ class UnitDense(keras.layers.Layer):
 
 
 class BatchRenormalization(keras.layers.Layer):
-    """The layer of ``Layers.batch_renorm``."""
+    """The layer of ``Layers.batch_renorm``.
+
+    :param warm_up: number of first training passes, in which the layer makes plain batch normalisation
+    """
 
     def __init__(self, warm_up: int):
         super().__init__()

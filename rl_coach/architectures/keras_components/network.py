@@ -123,5 +123,7 @@ def _is_float(variable: keras.Variable) -> bool:
 
 
 def _tensor_name(name: str) -> str:
-    """The name of an input for Keras, which does not allow the slash in names of nested observations."""
+    """The name of an input for Keras. The slash in names of nested observations is replaced, because Keras does not
+    allow it.
+    """
     return name.replace("/", ".")

@@ -27,7 +27,9 @@ class MXNetNetworkState(ArrayNetworkState):
 
 
 def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str, Pieces], Any]:
-    """The gradients and auxiliary values; see ``Learner._gradients``."""
+    """The gradient of each network's loss with respect to its own weights, and auxiliary values; see
+    ``Learner._gradients``.
+    """
     # new arrays on the same memory: a target network may share its vector with the online network and needs no gradient
     marked = {name: group.with_vectors(group.vectors) for name, group in weights.items()}
     found = {

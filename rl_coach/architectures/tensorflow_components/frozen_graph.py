@@ -101,7 +101,9 @@ def _is_plain(attributes: dict[str, Any]) -> bool:
 
 
 def _convolution(attributes: dict[str, Any], images: Any, kernel: Any, bias: Any = None) -> Any:
-    """Convolve [B, C, H, W] to [B, C', H', W']. TensorFlow on CPUs needs the channels last."""
+    """Convolve [B, C, H, W] with a kernel [C', C, h, w] to [B, C', H', W']. TensorFlow on CPUs needs the channels
+    last.
+    """
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
     images = tf.transpose(images, (0, 2, 3, 1))
     if any((top, left, bottom, right)):

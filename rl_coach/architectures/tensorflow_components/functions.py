@@ -30,7 +30,9 @@ def shared(function: Any, is_compiled: bool) -> Any:
 
 
 def fingerprint(graph: GraphDef) -> bytes:
-    """A digest of a graph's operations without names, which differ between equal graphs."""
+    """A digest of a graph's operations. It does not depend on names, because Keras and TensorFlow give equal graphs
+    different names.
+    """
     functions = {function.signature.name: function for function in graph.library.function}
     known: dict[str, bytes] = {}
 

@@ -234,7 +234,10 @@ class OutputsToCome:
 
 
 class HeldTensor:
-    """A float32 tensor on the memory of the NumPy array ``array`` [size]: writing to it changes the tensor."""
+    """A float32 tensor on the memory of the NumPy array ``array``. Writing to ``array`` changes the tensor.
+
+    :param size: the length of the vector
+    """
 
     def __init__(self, size: int):
         # more memory than needed, so that the array can start at a multiple of ALIGNMENT

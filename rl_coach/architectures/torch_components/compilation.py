@@ -85,7 +85,9 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
 
 
 def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
-    """Copy the package to the directory of stored steps, if it can be written."""
+    """Copy the package to the directory of stored steps. If the directory cannot be written, later runs compile
+    again.
+    """
     with contextlib.suppress(OSError):
         package.parent.mkdir(parents=True, exist_ok=True)
         # replaced as a whole, because another run must not load an unfinished file
@@ -103,7 +105,11 @@ def _warn_of_missing_compiler(compiler: str) -> None:
 
 
 def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path | None:
-    """Compile in a child process. Return the package; None without a compiler, or if the process was stopped."""
+    """Compile in a child process, which can be stopped.
+
+    :return: the path of the package; None if there is no compiler, or if the child process was stopped
+    :raises CoachError: if PyTorch cannot compile the step
+    """
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(compiler) is None:
         _warn_of_missing_compiler(compiler)
@@ -125,8 +131,10 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
 
 
 def _exit_code(command: Sequence[str], environment: Mapping[str, str], output: pathlib.Path) -> int | None:
-    """Run a program to its end. Return its exit code, or None if the run was asked to stop, which stops the program and
-    its child processes.
+    """Run a program to its end, or until the run is asked to stop.
+
+    :param output: the file for the program's output
+    :return: the exit code; None if the program and its child processes were stopped
     """
     with open(output, "wb") as file:
         child = subprocess.Popen(

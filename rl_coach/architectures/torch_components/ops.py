@@ -92,7 +92,9 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str | None = None) -> torch.Tensor:
-    """Numbers from ``start`` to below ``stop``, or from 0 to below ``start``. Integers are int32."""
+    """Numbers from ``start`` up to, not including, ``stop``; with one argument, from 0 up to ``start``. Integers are
+    int32.
+    """
     first, last = (0, start) if stop is None else (start, stop)
     has_floats = float in map(type, (first, last, step))
     return torch.arange(first, last, step, dtype=_DTYPES[dtype or ("float32" if has_floats else "int32")])
