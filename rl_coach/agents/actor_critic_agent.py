@@ -154,12 +154,20 @@ class AdvantageAgent(PolicyAgent):
         return self._estimate(n_step_advantages, generalized_advantages, discount)(rewards, values)
 
     def estimates_of_copies(self, ops: Any) -> Estimate:
-        """``_advantages_and_returns`` for several environments at once, with array operations ``ops``. See
-        ``generalized_advantages_of_copies`` for the arguments of the result."""
+        """``_advantages_and_returns`` for several environments at once, as a pure function. See
+        ``generalized_advantages_of_copies`` for its arguments.
+
+        :param ops: array operations with the names of ``keras.ops``
+        """
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
     def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:
-        """The function that the settings choose, with its ``discount`` and ``gae_lambda``."""
+        """The function that computes advantages and returns, chosen by the settings. Its ``discount`` and
+        ``gae_lambda`` are set already.
+
+        :param discount: None uses the algorithm's discount
+        :raises CoachError: if ``policy_gradient_rescaler`` is neither ``GAE`` nor ``A_VALUE``
+        """
         algorithm = self.ap.algorithm
         discount = algorithm.discount if discount is None else discount
         n_step = partial(n_step, discount=discount)

@@ -195,7 +195,8 @@ class Agent(CoachNames, AgentInterface):
         self.memory.seed(memory)
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
-        """Compute the spaces after the filters, and build the parts that depend on them."""
+        """Compute the spaces after the filters from the environment's spaces, and build the parts that depend on
+        them."""
         building.set_spaces(self, spaces)
         check(self.ap, self.name)
         refuse(self.unmet_by_actions())
@@ -254,13 +255,15 @@ class Agent(CoachNames, AgentInterface):
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
-        """The update as a pure function, or one for each of its stages; see ``rl_coach.architectures.update``."""
+        """The algorithm's update as a pure function, or a pure function for each of its stages; see
+        ``rl_coach.architectures.update``."""
         raise NotImplementedError(
             f"{type(self).__name__} has no update rule: define make_update_rule, or override learn_from_batch"
         )
 
     def initialize_session_dependent_components(self) -> None:
-        """Fill the memory. A subclass may add other work that needs the networks, which exist now."""
+        """Fill the memory. Called after the networks are created: a subclass may add other work that needs the
+        networks."""
         self.load_memory_from_file()
 
     def load_memory_from_file(self) -> None:
@@ -278,7 +281,7 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: if attributes of an episode are not declared
+        :raises CoachError: if the agent does not declare which attributes belong to an episode
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count
@@ -290,7 +293,8 @@ class Agent(CoachNames, AgentInterface):
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
     ) -> Signal:
-        """Create a signal for the CSVs: statistics of each episode, or the value at each step (in-episode CSV)."""
+        """Create a signal for the CSVs: its statistics over each episode, or its value at each step (in-episode
+        CSV)."""
         return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
 
     def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -307,7 +311,8 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def writes_steps(self) -> bool:
-        """True if the episode's steps have rows: only in the first copy of the environment."""
+        """True if the steps of the present episode have rows. Only steps in the first copy of the environment have
+        rows."""
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
 
     def get_success_rate(self) -> float:
@@ -434,7 +439,10 @@ class Agent(CoachNames, AgentInterface):
         return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
     def choose_actions(self, states: StateColumns) -> np.ndarray:
-        """The actions [N, ...] of several actors in one pass, equal to the results of ``choose_action``."""
+        """Choose the actions [N, ...] of several actors in one pass, with the same results as ``choose_action``.
+
+        :param states: [N, ...] by name, after the agent's filters
+        """
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def acting_prediction(self, curr_state: StateType) -> Any:
@@ -471,7 +479,10 @@ class Agent(CoachNames, AgentInterface):
         return inference.filtered(self, state, update_filter_internal_state and not self.is_in_evaluation)
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
-        """Predictions for states [B, ...], for another agent. :raises CoachError: if no network makes them"""
+        """The predictions for states [B, ...], for another agent.
+
+        :raises CoachError: if no network predicts this type
+        """
         return predictions_of(self.networks, states, prediction_type)
 
     @property
@@ -581,24 +592,34 @@ class Agent(CoachNames, AgentInterface):
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         """The reason why the agent has no compiled loop, None if it has one. Called before the networks exist.
 
+        :param num_copies: the number of copies of the environment
+        :param actions: the environment's action space
         :param heats_up: True if the run begins with a heatup
         """
         return f"{type(self).__name__} has no compiled form"
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        """The agent's part in a compiled loop, with random functions of the names of ``jax.random``. Only called if
-        ``why_not_compiled`` is None."""
+        """The agent's part in a compiled loop. Only called if ``why_not_compiled`` is None.
+
+        :param random: the framework's random functions, with the names of ``jax.random``
+        :param num_copies: the number of copies of the environment
+        """
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
-        """Record an episode that no ``Actor`` played, as in a compiled loop. The clock has counted its steps."""
+        """Record an episode that was played without an ``Actor``, such as in a compiled loop. The clock has already
+        counted its steps."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
         self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
-        """Set the length and the total rewards, before and after the filters, of the present evaluation episode. A
-        compiled call has played it from its beginning."""
+        """Set the length and the rewards of the present evaluation episode. A compiled call has played the episode from
+        its beginning.
+
+        :param reward: the total reward
+        :param shaped_reward: the total reward after the filters
+        """
         self.episode.steps, self.episode.total_reward = steps, reward
         self.episode.total_shaped_reward = shaped_reward
 
@@ -625,8 +646,11 @@ class Agent(CoachNames, AgentInterface):
         return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:
-        """The state of networks, optimizers, memory, filters, exploration, counters and random streams for a
-        checkpoint, without the episode in progress."""
+        """The state of networks, optimizers, memory, filters, exploration, counters and random streams, by name, as a
+        checkpoint stores it.
+
+        The episode in progress is not included.
+        """
         return agent_state.state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -634,7 +658,8 @@ class Agent(CoachNames, AgentInterface):
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """The savers of the networks. A subclass may add savers of files next to each checkpoint."""
+        """The savers of the networks. A subclass may add savers. A saver writes files next to each checkpoint, and
+        reads them when the run resumes."""
         savers = SaverCollection()
         for network in self.networks.values():
             savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))

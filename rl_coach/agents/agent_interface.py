@@ -101,7 +101,8 @@ class AgentInterface:
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Set the attributes of these names of an agent in a graph. Called before ``setup_logger``."""
+        """Set the attributes ``owners``, ``run_parameters`` and ``stop_if_asked`` of an agent in a graph. Called before
+        ``setup_logger``."""
         self.owners = owners
         self.run_parameters = run_parameters
         self.stop_if_asked = stop_if_asked
@@ -156,11 +157,15 @@ class AgentInterface:
         """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """Return the episode in progress, for ``take_up_episode`` in this run or another one; None without one."""
+        """Return the episode in progress, or None without one. ``take_up_episode`` continues it after another
+        episode, or in another run."""
         return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Continue an episode of ``put_episode_aside``; after ``set_state`` if it ``is_restored`` from a checkpoint."""
+        """Continue an episode that ``put_episode_aside`` returned.
+
+        :param is_restored: True if the episode comes from a checkpoint; ``set_state`` was called before
+        """
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
         """Seed the random streams for the evaluation. The streams of training continue after it."""
@@ -195,7 +200,8 @@ class AgentInterface:
 
     @property
     def acts_otherwise(self) -> str | None:
-        """The override, as ``Class.method``, that may make ``policy_description`` wrong; None without one."""
+        """The override, as ``Class.method``, that may make the agent act differently from ``policy_description``; None
+        without an override."""
         return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
@@ -228,7 +234,8 @@ class AgentInterface:
         return SaverCollection()
 
     def fits(self) -> dict[str, str]:
-        """The agent's parts by name, as text. Only agents with equal texts can restore each other's states."""
+        """Descriptions of the agent's parts, by name. An agent can restore the state of another agent only if their
+        descriptions are equal."""
         return {"agent": type(self).__name__}
 
     def set_session(self, sess: Any) -> None:

@@ -71,7 +71,10 @@ def plain_name(name: str) -> str:
 
 
 def find_algorithm(name: str) -> NamedAlgorithm:
-    """The algorithm with a name. :raises CoachError: if it is unknown; the message has the most similar name"""
+    """The algorithm with a name.
+
+    :raises CoachError: if the name is unknown; the message names the most similar name
+    """
     name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # keeps the messages short
     wanted, known = plain_name(name), known_algorithms()
     for algorithm in known:
@@ -90,7 +93,8 @@ _WELL_KNOWN = ("SAC", "TD3", "DDPG", "DQN", "Rainbow", "ClippedPPO", "A2C")
 
 
 def kinds_of_actions(parameters: AgentParameters) -> list[str]:
-    """The kinds that all heads and the exploration support: ``"discrete"``, ``"continuous"``, both or none."""
+    """The kinds of actions that all heads of the networks and the exploration policy support: ``"discrete"``,
+    ``"continuous"``, both or none."""
     heads = [head.path for network in parameters.network_wrappers.values() for head in network.heads_parameters]
     supported = [getattr(component_class(one, HEADS, Head), "supported_actions", (ActionSpace,)) for one in heads]
     exploration: Any = parameters.exploration
@@ -100,7 +104,11 @@ def kinds_of_actions(parameters: AgentParameters) -> list[str]:
 
 
 def unmet_by_actions(parameters: AgentParameters, actions: ActionSpace, level: str) -> Iterator[str]:
-    """Yield a message if the agent does not support the actions after the output filter, with agents that do."""
+    """Yield a message if the agent does not support the actions, with the names of agents that do.
+
+    :param actions: after the output filter
+    :param level: the level's name, for the message
+    """
     kind = next((name for name, space in _KINDS.items() if isinstance(actions, space)), None)
     known = kinds_of_actions(parameters)
     if kind is None or not known or kind in known:

@@ -155,7 +155,7 @@ class DirectionLearning(PhaseLearning):
 
     @property
     def _pairs(self) -> dict[int, dict[int, float]]:
-        """``_present``, but only directions that have been played on both sides."""
+        """The returns of the directions that have been played on both sides; see ``_present``."""
         return {seed: sides for seed, sides in self._present.items() if len(sides) == 2}
 
     def is_due(self) -> bool:
@@ -267,7 +267,10 @@ class ARSAgent(Agent):
     # learning
 
     def search(self, pairs: dict[int, dict[int, float]]) -> None:
-        """Make an update with the gradient of random search, from returns by the seed and side of a direction."""
+        """Make an update. The optimizer applies the gradient of random search.
+
+        :param pairs: dicts from the seed of a direction to the returns of its sides 1 and -1
+        """
         main = self.networks["main"].online_network
         weights = main.get_weights()
         plus, minus = (np.array([sides[side] for sides in pairs.values()]) for side in (1, -1))

@@ -54,6 +54,7 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 
     ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are the mean absolute errors over the heads.
 
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: weight of the loss of each head
     """

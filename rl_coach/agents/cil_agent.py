@@ -43,7 +43,8 @@ class CILNetworkParameters(FullyConnectedParameters):
 
 
 class CILAgentParameters(BCAgentParameters):
-    """Conditional imitation of ``memory.load_memory_from_file_path``, with equally many steps of each command."""
+    """Conditional imitation of the demonstrations in ``memory.load_memory_from_file_path``. Each command is sampled
+    equally often."""
 
     path = "rl_coach.agents.cil_agent:CILAgent"
     algorithm: CILAlgorithmParameters

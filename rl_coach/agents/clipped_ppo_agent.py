@@ -183,7 +183,11 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         return float(np.mean(losses))
 
     def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
-        """Make the updates on all minibatches of all epochs in one compiled call. :return: the mean loss"""
+        """Make the updates on all minibatches of all epochs in one compiled call.
+
+        :param columns: [N, ...] by name
+        :return: the mean loss
+        """
         return self.learning.make_epochs(columns, epochs)
 
     def get_state(self) -> dict[str, Any]:

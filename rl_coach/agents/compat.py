@@ -100,7 +100,10 @@ class CoachNames:
         return self.emulate_observe_on_trainer(transition)
 
     def emulate_act_on_trainer(self: Any, transition: Transition) -> ActionInfo | None:
-        """Count a step of another process. :return: the action; None if the agent learns without acting"""
+        """Count a step that another process has played, as if this agent had acted.
+
+        :return: the action; None if the agent learns without acting
+        """
         if self.phase is RunPhase.TRAIN and self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
             return None
         self.count_played(1)

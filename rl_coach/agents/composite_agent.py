@@ -73,7 +73,8 @@ class RoundRobin(DecisionPolicy):
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose. In a tie, the first agent with one of these actions decides."""
+    """The discrete action that most agents chose. If several actions have the same number of votes, the first agent
+    that chose one of these actions decides."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         votes = Counter(int(info.action) for info in actions_info.values())  # type: ignore[arg-type]

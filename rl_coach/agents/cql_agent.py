@@ -49,7 +49,8 @@ class CQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
 
 
 class CQLAgentParameters(SoftActorCriticAgentParameters):
-    """Conservative soft actor-critic without V. Its policy learns more slowly than the critics, as in the paper."""
+    """Conservative soft actor-critic without a value network; the policy has a smaller learning rate than the critics,
+    as in the paper."""
 
     path = "rl_coach.agents.cql_agent:CQLAgent"
     algorithm: CQLAlgorithmParameters

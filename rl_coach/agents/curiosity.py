@@ -13,7 +13,8 @@ from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number
 
 
 class RNDNetworkParameters(NetworkParameters):
-    """The predictor, or the constant network that it imitates: features of an observation."""
+    """A network that computes features of an observation: the predictor, or the constant network that the predictor
+    imitates."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 

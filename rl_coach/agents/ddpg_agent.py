@@ -142,7 +142,8 @@ class DDPGAgent(Agent):
         return columns
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
-        """[B, A], the actor's actions. If the exploration needs features, pairs of an action and its features."""
+        """[B, A], the actor's actions. If the exploration needs features: for each state, a pair of action and
+        features."""
         actor = self.networks["actor"]
         network = actor.target_network if self.acts_by_targets else actor.online_network
         outputs = network.predict(self.prepare_batch_for_inference(states, "actor"), squeeze_output=False)

@@ -44,7 +44,8 @@ RETURNS, ACTIONS, TIMESTEPS = "return_to_go", "actions", "timestep"
 
 
 class DecisionTransformerNetworkParameters(NetworkParameters):
-    """A causal transformer over returns to go, states and actions. The agent makes its embedders."""
+    """A causal transformer over returns to go, states and actions. The agent makes its embedders, one for each
+    observation of the environment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +116,8 @@ class ContextEpisode(EpisodeInProgress):
 
 
 class DecisionTransformerAgent(ImitationAgent):
-    """Learns the actions that led to each return, and acts as for a high return."""
+    """Learns to predict recorded actions from the returns that followed them. To act, it predicts the action for a high
+    return."""
 
     network_requirements = {
         "main": NetworkRequirement(
@@ -225,7 +227,11 @@ class DecisionTransformerAgent(ImitationAgent):
         return transition
 
     def _step(self, state: StateType, reward: Any = 0.0) -> dict[str, np.ndarray]:
-        """The inputs for one step before its action. ``reward``: of this step, if the episode's total includes it."""
+        """The network's inputs for one step, without the action of this step.
+
+        :param state: the state after the agent's filters
+        :param reward: the step's reward if the episode's total already includes it; 0 otherwise
+        """
         algorithm, episode = self.ap.algorithm, self.episode
         target = (self.best_return or 0.0) if algorithm.target_return is None else algorithm.target_return
         step = {name: np.float32(state[name]).ravel() for name in self._observations}

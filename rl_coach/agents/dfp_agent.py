@@ -39,7 +39,8 @@ class HandlingTargetsAfterEpisodeEnd(Enum):
 
 
 class DFPNetworkParameters(NetworkParameters):
-    """The paper's network (section 4): image, measurements and goal; expectation stream and action stream."""
+    """The network of the paper's section 4: it joins image, measurements and goal, and predicts by an expectation
+    stream and an action stream."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +116,8 @@ class DFPAgentParameters(AgentParameters):
 
 
 class DFPAgent(ValueOptimizationAgent):
-    """Predicts how each action changes the measurements, and chooses the best changes for the goal."""
+    """Predicts how each action will change the measurements, and chooses the action with the best changes for the
+    goal."""
 
     memory_requirement = MemoryRequirement.EPISODES
     network_requirements = {

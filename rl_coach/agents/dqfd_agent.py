@@ -91,7 +91,8 @@ class DQfDAgent(DDQNAgent):
             )
 
     def load_memory_from_file(self) -> None:
-        """Fill the memory from ``load_memory_from_file_path`` with demonstrations, which it never removes."""
+        """Fill the memory with the recorded transitions of ``load_memory_from_file_path``. The memory never removes
+        these demonstrations."""
         super().load_memory_from_file()
         if isinstance(self.memory, DemonstrationReplay):  # a rollout worker has another memory, without demonstrations
             self.memory.keep_as_demonstrations()

@@ -53,7 +53,8 @@ class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The actor network. It uses the encoder of the critic without training it, and has its own trunk."""
+    """The actor network. It uses the critic's encoder without training the encoder, and has a separate trunk and
+    separate layers."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)

@@ -89,7 +89,8 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
 
 
 class FastTD3AgentParameters(AgentParameters):
-    """FastTD3 with normalised observations. Each copy of the environment has noise of another deviation."""
+    """FastTD3 with normalised observations. The noise has a different standard deviation in each copy of the
+    environment."""
 
     path = "rl_coach.agents.fast_td3_agent:FastTD3Agent"
     algorithm: FastTD3AlgorithmParameters

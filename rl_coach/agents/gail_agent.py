@@ -50,7 +50,8 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 
 
 class GAILAgentParameters(ClippedPPOAgentParameters):
-    """PPO with a higher reward for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
+    """PPO that gets a higher reward for steps that resemble the demonstrations in
+    ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
     algorithm: GAILAlgorithmParameters
@@ -117,7 +118,10 @@ class GAILAgent(ClippedPPOAgent):
         return adversarial_imitation_rule(rule)
 
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
-        """[B] float32, -log(1 - D(s, a)) of filtered steps: near 0 for steps unlike the demonstrations."""
+        """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.
+
+        :param batch: steps after the agent's filters
+        """
         network, actions = self.networks["discriminator"], batch.action_column
         inputs = {"action": actions, **batch.state_columns}
         outputs = network.online_network.predict({name: inputs[name] for name in network.input_names})

@@ -100,14 +100,20 @@ class HumanAgent(Agent):
         return NoLearning(self)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """The action of the keys that are held down. :raises KeyboardInterrupt: if the player has left"""
+        """The action of the keys that are held down, in the agent's action space.
+
+        :raises KeyboardInterrupt: if the player has left
+        """
         while (action := self.parent.active_environment.get_action_from_user()) is None:
             self.stop_if_asked()
         self._is_saved = False
         return self.output_filter.reverse_filter(ActionInfo(action))
 
     def save_replay_buffer_and_exit(self) -> None:
-        """Save the steps and end the run, as when the window is closed. :raises KeyboardInterrupt: always"""
+        """Save the steps so far and end the run, as when the player closes the window.
+
+        :raises KeyboardInterrupt: always
+        """
         self.close()
         raise KeyboardInterrupt
 

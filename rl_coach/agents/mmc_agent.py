@@ -52,6 +52,7 @@ def mixed_monte_carlo_rule(
     ``extra['returns']`` G is [B], the discounted rewards up to the episode's end.
 
     :param mixing_rate: m
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     """
 

@@ -42,7 +42,8 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
 
 
 class MunchausenDQNAgent(ValueOptimizationAgent):
-    """DQN with a mean over the next actions as target, and a negative bonus for actions that are rarely taken."""
+    """DQN with a target that is a mean over the next actions. Rewards get a negative bonus for actions that the policy
+    rarely takes."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True

@@ -94,7 +94,8 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
         return replace(super().segment_settings(), updates_targets=True)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns of a segment. Each row has its n-step return and the last state, where the return bootstraps."""
+        """The columns of a segment. They contain, for each row, its n-step return and the state from which this return
+        bootstraps."""
         discount, following = self.ap.algorithm.discount, batch.next_state_columns
         if self.ap.algorithm.targets_horizon == N_STEP:
             left = np.arange(len(batch), 0, -1)

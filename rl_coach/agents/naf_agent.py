@@ -74,7 +74,10 @@ def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:
 
 
 def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """The loss between Q(s, a) = V(s) + A(s, a) and the targets y = r + discount_t V_target(s') (algorithm 1)."""
+    """The loss between Q(s, a) = V(s) + A(s, a) and the targets y = r + discount_t V_target(s') (algorithm 1).
+
+    :param is_huber: True: Huber loss. False: squared error
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)

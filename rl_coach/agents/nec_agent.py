@@ -164,7 +164,8 @@ class NECAgent(ValueOptimizationAgent):
         return self.get_all_q_values_for_states(states)
 
     def _values(self, embeddings: np.ndarray) -> np.ndarray:
-        """The dictionary's values [B, A] for embeddings [B, F]. An evaluation does not change it."""
+        """The values [B, A] that the dictionary has for embeddings [B, F]. An evaluation does not change the
+        dictionary."""
         algorithm, touch = self.ap.algorithm, self._phase is not RunPhase.TEST
         return self.dnd.action_values(embeddings, algorithm.number_of_knn, algorithm.l2_norm_added_delta, touch)
 
@@ -179,7 +180,8 @@ class NECAgent(ValueOptimizationAgent):
         self.dnd.add(embeddings, [step.action for step in steps], [step.n_step_discounted_rewards for step in steps])
 
     def _embeddings_and_bootstrap_values(self, buffer: Episode) -> np.ndarray:
-        """The embeddings [T, F] of an episode's states. Also store bootstrap values for its returns."""
+        """The embeddings [T, F] of an episode's states. Also store, in the steps, the values from which returns
+        bootstrap."""
         states = [self.run_pre_network_filter_for_inference(step.state or {}, False) for step in buffer.transitions]
         embeddings = super().get_all_q_values_for_states(states)
         later = buffer.transitions[buffer.n_step :] if buffer.n_step > 0 else []

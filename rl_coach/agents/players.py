@@ -175,7 +175,8 @@ class Players(AgentGroup):
         return all(player in self.over for player in self.teams[name].players)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Pass the answer to the players, and close the episodes of players that have finished.
+        """Pass the environment's answer to its players. If a player has finished, its agent closes the episode of this
+        player.
 
         :return: True if the episode is over for all players
         """
@@ -257,7 +258,10 @@ class Players(AgentGroup):
         agent.handle_episode_ended()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for each player that acts next, as a dict. Each agent predicts once for all its players."""
+        """Choose an action for each player that acts next; each agent's networks predict once for all its players.
+
+        :return: the chosen actions; ``action`` is a dict from each player to its action
+        """
         actions: dict[str, Any] = {}
         for name, agent in self.agents.items():
             if name in self.teams:

@@ -183,7 +183,8 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.std_discounted_return = float(returns.std())
 
     def note_returns(self, segment: Segment) -> None:
-        """Add an ended episode to the mean returns; only its last segment if another process played it."""
+        """Add the returns of an episode that has ended to the mean returns. If another process played the episode, add
+        only the returns of its last segment."""
         if segment.copy is None:  # another process played the episode, so only its segments are here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:

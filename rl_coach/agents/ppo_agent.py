@@ -131,7 +131,11 @@ class PPOAgent(SeparateNetworksAgent):
         return loss
 
     def train_value_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
-        """Train the critic on the columns of ``fill_advantages``. The policy does not change. :return: the mean loss"""
+        """Train the critic. The policy does not change.
+
+        :param dataset: the columns that ``fill_advantages`` returned
+        :return: the mean loss
+        """
         return self._train_alone("critic", ["Value Loss"], dataset, epochs)
 
     def train_policy_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
@@ -143,7 +147,10 @@ class PPOAgent(SeparateNetworksAgent):
         return self.learning.make_epochs(dataset, epochs, most, name=name, signal_names=signals)
 
     def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:
-        """[N, D + 1]: each row's observation as D numbers, then the number of its step in whole episodes, from 0."""
+        """[N, D + 1]: each row's observation as D numbers, then the number of the step in its episode, from 0.
+
+        :param dataset: whole episodes, one after the other
+        """
         starts = np.append(0, np.flatnonzero(dataset.game_overs())[:-1] + 1)
         lengths = np.diff(np.append(starts, len(dataset)))
         steps = np.arange(len(dataset)) - np.repeat(starts, lengths)
@@ -151,7 +158,8 @@ class PPOAgent(SeparateNetworksAgent):
         return np.column_stack([observations, steps])
 
     def update_kl_coefficient(self) -> None:
-        """Adapt the weight of the penalty to the distance between the new policy and the policy that played."""
+        """Increase the weight of the penalty if the new policy is too far from the policy that played. Decrease it
+        if the new policy is too near."""
         target = self.ap.algorithm.target_kl_divergence
         self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.learning.divergence, target)
         self.kl_coefficients.add_sample(self.kl_coefficient)

@@ -41,14 +41,21 @@ class ProximalPolicyAgent(AdvantageAgent):
         )
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Advantages, targets of the critic, and log probabilities of the actions, from whole episodes."""
+        """The columns to learn from: advantages, the critic's targets and the log probabilities of the actions taken.
+
+        :param batch: whole episodes, one after the other
+        """
         return EpisodeColumns(self).of(batch)
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The columns about the policy that played. ``values`` and ``log_probs`` of actions are [B]; ``policy`` are the
-        network's outputs: probabilities [B, A], or mean and standard deviation [B, D]."""
+        """The columns that the update rule needs about the policy that played.
+
+        :param values: [B], the critic's values
+        :param log_probs: [B], the log probabilities of the actions taken
+        :param policy: the network's outputs: probabilities [B, A], or mean and standard deviation [B, D]
+        """
         raise NotImplementedError(f"{type(self).__name__} must define behaviour_columns")
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:

@@ -27,8 +27,9 @@ _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 
 
 def steps_of(data: Any) -> list[dict[str, Any]]:
-    """A list with a dictionary for each step, from such a list or a dictionary of columns.
+    """Recorded steps as a list with a dictionary for each step.
 
+    :param data: a dictionary of columns, or a dictionary for each step
     :raises CoachError: if the data have another form, or the columns differ in length
     """
     if not isinstance(data, Mapping):
@@ -54,7 +55,11 @@ def steps_of(data: Any) -> list[dict[str, Any]]:
 def _rows(
     data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """``steps_of``, with checked columns and ends of episodes. :raises CoachError: if one is missing or wrong"""
+    """Checked steps; see ``steps_of``.
+
+    :raises CoachError: if the data have another form, a necessary column is missing, a column is unknown, the columns
+        differ in length, or an end of an episode is neither true nor false
+    """
     found = steps_of(data)
     for number, one in enumerate(found):
         for name in ("terminals", "truncated"):
@@ -71,7 +76,8 @@ def _rows(
 
 
 def _positional(column: Any) -> Any:
-    """A column by position: the labels of a column of pandas need not be the numbers of its rows."""
+    """A column with the rows in their order. A column of pandas becomes an array, because its labels need not be the
+    numbers of the rows."""
     if isinstance(column, Mapping):
         return {name: _positional(part) for name, part in column.items()}
     return np.asarray(column) if hasattr(column, "__array__") and np.ndim(column) else column
@@ -152,7 +158,12 @@ def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
 
 
 def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
-    """The observation after each step of an episode: its ``next_states``, or the state of the next step."""
+    """The observation after each step of an episode: its ``next_states``, or the state of the next step. If the
+    observation after the last step of a terminated episode is missing, the last state replaces it: no value depends on
+    it.
+
+    :raises CoachError: if the last observation of a truncated episode is missing
+    """
     found = []
     for number in episode:
         step = steps[number]
@@ -246,7 +257,12 @@ class Loss(float):
 
     @classmethod
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
-        """Make this object from the results of an update of ``rows`` rows; a compiled update may have added rows."""
+        """Make this object from the results of an update.
+
+        :param loss: the loss of the whole update
+        :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
+        :param rows: B; a compiled update may have added rows, which are left out
+        """
         found, errors = cls(loss), None if result is None else result.errors
         errors = np.zeros(0, np.float32) if errors is None else np.abs(errors[0][:rows])
         main = core.ap.network_wrappers.get("main")
@@ -260,7 +276,11 @@ class Loss(float):
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:
-    """Warn once that target networks are not updated: their period counts steps, and the agent does not play."""
+    """Warn once that target networks are not updated, because their period counts environment steps and the agent does
+    not play.
+
+    :param updates_before: number of updates before the last call
+    """
     clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
     period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())
     counts_steps = has_targets and not isinstance(period, TrainingSteps) and period.num_steps > 1

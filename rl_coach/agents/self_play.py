@@ -129,7 +129,10 @@ class SelfPlay:
     # games
 
     def opponents(self, players: Sequence[str], phase: RunPhase) -> dict[str, FrozenPlayer]:
-        """Opponents for an episode: ``players`` without the player that the learner plays."""
+        """Opponents for an episode, one for each player except the learner's player.
+
+        :param players: the players that the learner could play
+        """
         rng = self._stream(phase)
         seat = int(rng.integers(len(players)))
         is_pool_used = phase is not RunPhase.TEST and bool(self._pool)
@@ -168,7 +171,10 @@ class SelfPlay:
         return self._loaded[number]
 
     def record(self, reward: float, opponents: Sequence[FrozenPlayer], phase: RunPhase) -> None:
-        """Update the rating after a training game. :param reward: above 0 for a victory, 0 for a draw"""
+        """Update the learner's rating after a training game.
+
+        :param reward: the learner's reward in the whole game; above 0 for a victory, 0 for a draw
+        """
         if phase is not RunPhase.TRAIN or not opponents:
             return
         ratings = {member.number: member.rating for member in self._pool}
@@ -180,7 +186,10 @@ class SelfPlay:
     # the pool
 
     def freeze_if_due(self) -> None:
-        """Add the present policy to the pool, if this is due. :raises CoachError: if the policy has no description"""
+        """Add the learner's present policy to the pool, if this is due.
+
+        :raises CoachError: if the agent has no description of its policy
+        """
         clock = self._agent.clock
         counts = {TrainingSteps: clock.updates, EnvironmentSteps: clock.steps, EnvironmentEpisodes: clock.episodes}
         done = counts[type(self._parameters.every)]
@@ -197,7 +206,8 @@ class SelfPlay:
         self._num_frozen += 1
 
     def forget_oldest(self) -> None:
-        """Remove the oldest policies from a full pool. Call it between episodes, when no opponent uses them."""
+        """Remove the oldest policies from a pool that is too large. Call it between episodes, when no opponent uses
+        them."""
         for member in self._pool[: -self._parameters.pool_size]:
             self._loaded.pop(member.number, None)
         del self._pool[: -self._parameters.pool_size]

@@ -20,7 +20,10 @@ PICTURES_IN_A_ROW = 10
 
 
 class TD3ExplorationAgent(TD3Agent):
-    """Learns from the environment's reward as TD3 does, and also learns the novelty of observations."""
+    """Learns from the environment's reward as TD3 does, and also learns the novelty of observations.
+
+    :ivar rnd: measures novelty
+    """
 
     memory_requirement = MemoryRequirement.EPISODES
     reason_to_act_alone = "it learns novelty from the episode that this process has just played: leave out -dc and -n"
@@ -109,7 +112,7 @@ class TD3ExplorationAgent(TD3Agent):
             self.save_replay_buffer(self.ap.algorithm.replay_buffer_save_path)
 
     def save_rnd_images(self, dir_path: str | None = None) -> str:
-        """Save a picture of a hundred observations of the memory, from the least to the most novel.
+        """Save a picture of a hundred observations of the memory, ten in a row, from the least novel to the most novel.
 
         :param dir_path: a directory; None for ``rnd_images`` in the experiment's directory
         :return: the picture's path

@@ -92,7 +92,8 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         return columns
 
     def _same(self, states: StateType, others: StateType) -> np.ndarray:
-        """[B], True where two states are equal up to rounding, in ``env_obs_key`` and in any measurements."""
+        """[B], True where the two states are equal up to rounding, in ``env_obs_key`` and in the measurements, if there
+        are any."""
         names = [name for name in (self.ap.algorithm.env_obs_key, "measurements") if name in states]
         equal = [np.isclose(states[name], others[name]).reshape(len(states[name]), -1).all(axis=1) for name in names]
         return np.logical_and.reduce(equal)

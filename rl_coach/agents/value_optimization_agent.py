@@ -109,7 +109,11 @@ class ValueOptimizationAgent(Agent):
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
-        """Set the priorities of the batch. :return: [B] importance weights; None if the memory has no priorities"""
+        """Set the priorities of the batch in a prioritized memory.
+
+        :param TD_errors: [B]
+        :return: [B] importance weights; None if the memory has no priorities
+        """
         if not self.memory.has_priorities:
             return None
         if "idx" in batch.info_columns:  # a batch from the user has no idx
@@ -117,7 +121,8 @@ class ValueOptimizationAgent(Agent):
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:
-        """Train the network ``reward_model``, for off-policy evaluation, on the rewards of the actions of a batch.
+        """Train the network ``reward_model`` on the rewards of a batch, for off-policy evaluation. The network has an
+        output for each action; only the output of the action taken learns.
 
         :return: the loss before the update
         """
@@ -126,7 +131,11 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Train a network's values of actions [B] in states [B, ...]. :return: the loss before the update"""
+        """Train a network that has an output for each action. The targets are the values [B] of the actions [B] in the
+        states [B, ...].
+
+        :return: the loss before the update
+        """
         network = self.networks[network_name]
         inputs = {name: states[name] for name in network.input_names}
         targets = network.online_network.predict(inputs)
@@ -134,11 +143,18 @@ class ValueOptimizationAgent(Agent):
         return float(network.train_and_sync_networks(inputs, targets)[0])
 
     def improve_reward_model(self, epochs: int) -> None:
-        """Train the network ``reward_model`` in passes over the training episodes of the memory."""
+        """Train the network ``reward_model`` on the rewards of the memory's training episodes.
+
+        :param epochs: number of passes over the transitions
+        """
         self._fit_to_memory("reward_model", epochs, self.get_reward_model_loss)
 
     def _fit_to_memory(self, network_name: str, epochs: int, learn: Callable[[Batch], float]) -> None:
-        """Train a network on the memory's training episodes with ``learn``, and print its loss."""
+        """Train a network on the memory's training episodes, and print its loss.
+
+        :param epochs: number of passes over the transitions
+        :param learn: makes an update on a batch, which has passed the agent's filters, and returns the loss
+        """
         size, what = self.ap.network_wrappers[network_name].batch_size, network_name.replace("_", " ")
         with screen.waiting_for(f"training the {what}"):
             for _ in range(epochs):

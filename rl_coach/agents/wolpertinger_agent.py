@@ -125,7 +125,8 @@ class WolpertingerAgent(DDPGAgent):
 
     @property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
-        """True if each update needs the neighbours of the newest proto-actions of the target actor."""
+        """True if updates cannot be compiled together, because each needs the neighbours of the target actor's newest
+        proto-actions."""
         return self.ap.algorithm.use_full_policy_in_target
 
     @property

@@ -72,7 +72,8 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return mean, std
 
     def _levels(self, count: int) -> np.ndarray:
-        """The standard deviations of the next ``count`` actions. In TRAIN, the schedule advances."""
+        """The standard deviations [count] of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
+        steps."""
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
         return self.noise_schedule.next_values(count)
@@ -95,7 +96,11 @@ def _range_of(space: ActionSpace) -> np.ndarray:
 
 
 class AdditiveNoise(NoiseLevel):
-    """The mean plus Gaussian noise of a scheduled standard deviation. See ``AdditiveNoiseParameters`` for arguments."""
+    """The mean plus Gaussian noise of a scheduled standard deviation. ``AdditiveNoiseParameters`` explains the other
+    arguments.
+
+    :param action_space: a box
+    """
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)

@@ -35,11 +35,12 @@ class BootstrappedParameters(EGreedyParameters):
 
 class Bootstrapped(EGreedy):
     """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training, the
-    head that ``select_head`` drew chooses all actions of an episode; in other phases the heads vote. See
-    ``BootstrappedParameters`` for the arguments.
+    head that ``select_head`` drew chooses all actions of an episode; in other phases the heads vote.
+    ``BootstrappedParameters`` explains the other arguments.
 
+    :param action_space: discrete
     :ivar selected_head: the head of this episode
-    :ivar last_action_values: [A], the values that decided the last action; None if the action was random
+    :ivar last_action_values: [A], the values from which the last action was chosen; None if the action was random
     """
 
     episode_attributes = ("selected_head", "current_random_value")

@@ -46,7 +46,10 @@ class Categorical(DiscreteActionExplorationPolicy):
     acts_in_columns = True
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """Choose an action. :param action_values: probabilities [A], or [K, M] for an action [K] of K parts"""
+        """Choose an action.
+
+        :param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]
+        """
         if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):
             parts, masks = np.asarray(action_values)[None], None if action_mask is None else action_mask[None]
             action = self.get_actions(lambda: parts, 1, masks)[0]

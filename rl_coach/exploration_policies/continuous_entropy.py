@@ -6,10 +6,12 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoise, Additive
 
 
 class ContinuousEntropyParameters(AdditiveNoiseParameters):
-    """Continuous actions are drawn with the agent's own mean and standard deviation."""
+    """Continuous actions are drawn with the agent's own mean and standard deviation. The agent's loss keeps the entropy
+    high."""
 
     path = "rl_coach.exploration_policies.continuous_entropy:ContinuousEntropy"
 
 
 class ContinuousEntropy(AdditiveNoise):
-    """``AdditiveNoise`` for agents that predict a deviation, and keep it large by an entropy bonus."""
+    """``AdditiveNoise`` for agents that predict a mean and a standard deviation, and have an entropy bonus in their
+    loss. Training uses the predicted deviation."""

@@ -53,7 +53,11 @@ class EGreedy(ExplorationPolicy):
     advance if the next action is random, because a random action needs no prediction.
 
     :param action_space: discrete, a box, or several discrete parts. With parts, the best action has the best choice of
-        each part. For the other arguments, see ``EGreedyParameters``
+        each part
+    :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
+    :param evaluation_epsilon: the probability in evaluation
+    :param continuous_exploration_policy_parameters: parameters of the policy for actions of a box that are not random;
+        the default is ``AdditiveNoiseParameters()``
     """
 
     episode_attributes: tuple[str, ...] | None = ()

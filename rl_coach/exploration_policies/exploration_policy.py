@@ -44,7 +44,8 @@ def choice_override(policy: Any) -> str | None:
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """The rule of choice after deployment, without exploration; None if no rule can be exported."""
+    """The rule by which the policy chooses after deployment, without exploration; None if the choice cannot be exported
+    as a rule."""
     chooses_otherwise = choice_override(policy) is not None or OVERRIDES.is_replaced(policy, "action_choice")
     return None if chooses_otherwise else policy.action_choice()
 
@@ -175,7 +176,8 @@ class ExplorationPolicy(KeepsEpisodeState):
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
-        """Advance the schedules, in TRAIN, by steps of another process. ``get_action`` counts the own steps."""
+        """Advance the schedules, in TRAIN, by steps that another process played. For the steps of this process,
+        ``get_action`` advances them."""
         if self.phase == RunPhase.TRAIN:
             for name in self.schedule_names:
                 getattr(self, name).advance(steps)
@@ -212,7 +214,10 @@ class ExplorationPolicy(KeepsEpisodeState):
         return {"rng": self.rng.bit_generator.state, **schedules}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore a state of ``get_state``. :raises CoachError: if it belongs to another kind of policy"""
+        """Restore the state that ``get_state`` returned.
+
+        :raises CoachError: if the state belongs to another kind of policy
+        """
         try:
             self._restore(state)
         except CoachError:

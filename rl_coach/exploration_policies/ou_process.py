@@ -35,7 +35,10 @@ class OUProcessParameters(ExplorationParameters):
 class OUProcess(ContinuousActionExplorationPolicy):
     """In training, chooses the mean plus noise x. x is 0 at the start of each episode and changes by dx = theta (mu -
     x) dt + sigma dW (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement
-    learning", section 3). In other phases, chooses the mean. ``OUProcessParameters`` explains the arguments."""
+    learning", section 3). In other phases, chooses the mean. ``OUProcessParameters`` explains the other arguments.
+
+    :param action_space: a box or goals
+    """
 
     episode_attributes = ("state",)
 

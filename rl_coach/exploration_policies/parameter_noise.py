@@ -38,6 +38,7 @@ class ParameterNoise(Greedy):
 
     The constructor sets the dense layers in the networks' parameters, so the policy must be built before the networks.
 
+    :param network_params: the parameters of the networks, by name
     :param action_space: discrete or a box
     """
 

@@ -30,8 +30,15 @@ class PerWorkerEGreedyParameters(EGreedyParameters):
 
 
 class PerWorkerEGreedy(EGreedy):
-    """``EGreedy`` with epsilon^(1 + alpha i / (N - 1)) in worker i = 0 … N - 1. A single process is worker 0. In
-    evaluation, all workers use the same epsilon. ``PerWorkerEGreedyParameters`` explains the arguments."""
+    """``EGreedy`` that uses epsilon^(1 + alpha i / (N - 1)) in worker i = 0 … N - 1. A single process is worker 0 and
+    uses epsilon itself. In evaluation, all workers use the same epsilon.
+
+    :param action_space: discrete or a box
+    :param epsilon_schedule: the probability of worker 0 in training; 0 is greedy, 1 is random
+    :param evaluation_epsilon: the probability in evaluation
+    :param continuous_exploration_policy_parameters: as in ``EGreedy``
+    :param epsilon_alpha: alpha; 0 gives all workers the same probability
+    """
 
     def __init__(
         self,

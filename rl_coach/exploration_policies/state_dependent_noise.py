@@ -1,4 +1,5 @@
-"""Explores with noise that is a function of the state. It changes rarely, so that actions are smooth."""
+"""Explores with noise that is a function of the state. The function stays the same for several steps, so actions are
+smooth."""
 
 from __future__ import annotations
 
@@ -81,7 +82,10 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         self._draw, self._steps = None, 0
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
-        """Choose an action. :param action_values: mean [A], features [F], and any learned scales [F * A]"""
+        """Choose an action.
+
+        :param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any
+        """
         mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
         mean = mean.astype(np.float64)  # a memory also stores the actions of heatup, which are float64
         if self.phase != RunPhase.TRAIN:

@@ -31,11 +31,12 @@ class TruncatedNormalParameters(AdditiveNoiseParameters):
 
 class TruncatedNormal(NoiseLevel):
     """A normal distribution around the mean, truncated at bounds. With clipping instead of truncation, the policy would
-    choose the bounds themselves too often.
+    choose the bounds themselves too often. ``AdditiveNoiseParameters`` explains the other arguments.
 
     :param action_space: a box
-    :param clip_low: the lowest possible action, a number or one for each element; ``clip_high`` is the highest. For
-        the other arguments, see ``AdditiveNoiseParameters``
+    :param noise_schedule: the standard deviation in training, before the truncation
+    :param clip_low: the lowest possible action, a number or one for each element
+    :param clip_high: the highest possible action, a number or one for each element
     """
 
     def __init__(

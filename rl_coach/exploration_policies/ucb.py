@@ -38,11 +38,12 @@ class UCBParameters(BootstrappedParameters):
 
 class UCB(EGreedy):
     """In training, the action with the highest mean + lambda * standard deviation over the heads; otherwise the action
-    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2). See ``UCBParameters`` for
-    the arguments.
+    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
+    ``UCBParameters`` explains the other arguments.
 
+    :param action_space: discrete
     :ivar std: [A], the standard deviation over the heads at the last action that was not random
-    :ivar last_action_values: [A], the values that decided this action
+    :ivar last_action_values: [A], the values from which this action was chosen
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)

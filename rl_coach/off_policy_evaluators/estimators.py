@@ -80,7 +80,8 @@ def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarra
 
 
 def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The logs [E, T] of the products of ratios up to each step; constant after the end of an episode."""
+    """The logarithms [E, T] of the products of an episode's ratios up to each step; constant after the end of the
+    episode."""
     return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
 
 
@@ -92,7 +93,8 @@ def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.nd
 def per_decision_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Importance sampling with only the ratios up to each reward (Precup et al. 2000, equation 5)."""
+    """Importance sampling that weights each reward only by the ratios of the actions up to this reward (Precup et al.
+    2000, equation 5)."""
     discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
     return float(np.mean(np.sum(np.exp(log_weights(log_ratios, mask)) * discounted, axis=1)))
 

@@ -144,7 +144,10 @@ class OpeManager:
 
 
 def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
-    """[N, A] float64, in parts of ``batch_size`` rows. :raises CoachError: if actions have no values"""
+    """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
+
+    :raises CoachError: if the network does not predict a value for each action
+    """
     num_rows = len(next(iter(states.values())))
     parts = [
         network.predict({name: column[first : first + batch_size] for name, column in states.items()})

@@ -1,4 +1,5 @@
-"""The episode's accumulated reward as a measurement; see ``use_accumulated_reward_as_measurement``."""
+"""Adds the accumulated reward of the episode to the measurements, if the agent's setting
+``algorithm.use_accumulated_reward_as_measurement`` is True."""
 
 from __future__ import annotations
 
@@ -29,13 +30,20 @@ def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
 
 
 def with_accumulated_reward(state: StateType, reward: float) -> StateType:
-    """The observations, with ``reward``, the sum of filtered rewards so far, as the last measurement."""
+    """The observations of a state with ``accumulated_reward`` as the last measurement.
+
+    :param reward: the sum of the filtered rewards of the episode so far
+    """
     measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
     return {**state, _NAME: measurements}
 
 
 def add_accumulated_rewards(episode: Iterable[Any]) -> None:
-    """Add the sum of filtered rewards before each state of an episode, as measurement ``accumulated_reward``."""
+    """Add the measurement ``accumulated_reward`` to the states of an episode: the sum of the filtered rewards before
+    each state.
+
+    :param episode: the episode's transitions, in order
+    """
     before = 0.0
     for transition in episode:
         after = before + transition.reward

@@ -49,13 +49,19 @@ class Actor:
         self._filters_responses = self._filters_actions = True
 
     def for_another_episode(self) -> Actor:
-        """An actor at the start of an episode. :raises CoachError: if a filter or the exploration cannot be copied"""
+        """Another actor of the same agent, at the start of an episode.
+
+        :raises CoachError: if a filter or the exploration policy cannot be copied
+        """
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         episode = self._agent.episode_class(self._agent.ap.algorithm)
         return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))
 
     def for_evaluation(self) -> Actor:
-        """An actor for an evaluation, which leaves the filters and the exploration of this actor unchanged."""
+        """An actor for an evaluation. It does not change the filters and the exploration policy of this actor.
+
+        :raises CoachError: if a filter or the exploration policy cannot be copied
+        """
         parts = (self.input_filter, self.output_filter, self.exploration_policy)
         return Actor(self._agent, self.episode, *(part.for_evaluation() for part in parts))
 
@@ -165,7 +171,11 @@ class Actor:
         return extended
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action, or take ``action`` of the caller. :return: in the environment's action space"""
+        """Choose an action for the current state.
+
+        :param action: an action of the caller, to use instead of the agent's choice
+        :return: the action in the environment's action space
+        """
         agent, episode = self._agent, self.episode
         episode.steps += 1
         if agent.stores_recurrent_states:
@@ -190,7 +200,8 @@ class Actor:
         return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def _remember_present_state(self) -> None:
-        """Feed the state to the recurrent network if a random action has skipped it, so that no step is missing."""
+        """Feed the present state to the recurrent network, if the choice of the action did not do this (a random
+        action). Otherwise the recurrent state would miss this step."""
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
         # the same object: a prediction replaces the state and does not write to it
@@ -199,12 +210,16 @@ class Actor:
             network.predict(agent.prepare_batch_for_inference(state, name))
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record an action that the environment received instead of the chosen action. The memory stores the
-        corresponding action of the agent's action space."""
+        """Record the action that was sent to the environment instead of the chosen action.
+
+        :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
+            agent's action space
+        """
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Pursue a goal of the level above: the ``desired_goal`` of the agent's states until the next goal."""
+        """Pursue a goal of the level above. Until the next goal, this goal is the ``desired_goal`` of the agent's
+        states."""
         # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode

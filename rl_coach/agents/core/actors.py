@@ -110,7 +110,10 @@ class Actors:
         return [self._agent.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
-        """Continue the episodes of ``put_aside``. :param is_restored: True if they come from a checkpoint"""
+        """Continue episodes that ``put_aside`` returned.
+
+        :param is_restored: True if the episodes come from a checkpoint
+        """
         # not turned into objects, because the given episodes replace them
         self._columns = None
         # in reverse order, so that the agent acts as the first actor at the end
@@ -135,8 +138,10 @@ class Actors:
         return actions
 
     def ask_together(self, states: dict[int, StateType]) -> None:
-        """Predict for all these states (by actor, filtered) in one call when the next prediction is needed. An
-        empty dict ends the common predictions."""
+        """Predict for all of these states in one call when the next prediction is needed.
+
+        :param states: a dict from the actor to its state after the filters; an empty dict ends the common predictions
+        """
         self._states, self._predictions = states, None
 
     @property
@@ -151,7 +156,8 @@ class Actors:
 
     @property
     def prediction(self) -> Any:
-        """The prediction for the current actor's state. The first access predicts for all of ``ask_together``."""
+        """The prediction of the networks for the state of the current actor. When it is first read, the networks
+        predict for all states of ``ask_together``."""
         if self._predictions is None:
             # not earlier: if all actions are random, nothing is predicted
             self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))

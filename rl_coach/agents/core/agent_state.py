@@ -31,7 +31,8 @@ def state_of(agent: Any) -> dict[str, Any]:
 
 
 def restore(agent: Any, state: dict[str, Any]) -> None:
-    """Restore a state; a run that only evaluates keeps its memory and takes no unwritten rows."""
+    """Restore a state that ``state_of`` returned. A run that only evaluates restores neither the memory nor unwritten
+    rows."""
     _act_as_first(agent)
     for name, network in agent.networks.items():
         network.set_state(state["networks"][name])

@@ -45,7 +45,11 @@ class BatchSource:
         raise NotImplementedError(f"{type(self).__name__} must define sample")
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The columns of a batch of ``sample`` for the learner, from the ``columns`` that the algorithm made of it."""
+        """The columns of a batch for the learner.
+
+        :param batch: a batch from ``sample``
+        :param columns: the columns that the algorithm made from this batch
+        """
         return columns
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
@@ -57,17 +61,26 @@ class BatchSource:
         return tuple(replace(stage, rule=self.rule(stage.rule)) for stage in stages)
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Receive the absolute errors of a batch of ``sample``, if the source ``wants_errors``."""
+        """Receive the errors of the networks on a batch. Only a source that ``wants_errors`` receives them.
+
+        :param batch: a batch from ``sample``
+        :param errors: [len(batch)] the absolute errors
+        """
 
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
-        """Receive the values [K, n, ...] by name that the rule returned for a batch of ``sample`` for K updates, if
-        the source ``wants_values``; see ``Update``."""
+        """Receive the values that the update rule returned for a batch. Only a source that ``wants_values`` receives
+        them.
+
+        :param batch: a batch from ``sample``, for K updates
+        :param values: [K, n, ...] by name; see ``Update``
+        """
 
     def seed(self, seed: Any) -> None:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
 
     def get_state(self) -> dict[str, Any]:
-        """The state, without the memory, that a checkpoint needs to continue exactly; may be empty."""
+        """The state that a checkpoint needs to continue exactly, as plain data. It does not include the memory, and may
+        be empty."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -130,7 +143,10 @@ class DataSetPass(BatchSource):
         return self._epoch
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """The next rows. :raises CoachError: if the data set is empty, or has fewer rows than before the epoch"""
+        """The next rows.
+
+        :raises CoachError: if the data set is empty, or has fewer rows than at the beginning of the epoch
+        """
         missing, taken = updates * batch_size, []
         while missing:
             if self._position == len(self._order):
@@ -147,7 +163,8 @@ class DataSetPass(BatchSource):
         return self._rows(np.concatenate(taken))
 
     def updates_left_in_epoch(self, batch_size: int) -> int:
-        """The number of updates that complete the epoch, at least 1. The last may begin the next epoch."""
+        """The number of updates that complete the present epoch, at least 1. The last of them may contain the first
+        rows of the next epoch."""
         left = len(self._order) - self._position or self._num_rows()
         return max(1, -(-left // batch_size))
 
@@ -212,7 +229,10 @@ class MixedBatches(BatchSource):
         return self._sources[0].epoch
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """Draw from each source. :raises CoachError: if a share is below one row, or the observations differ"""
+        """Draw from each source.
+
+        :raises CoachError: if a source's share is less than one row, or the sources have different observations
+        """
         # the ends are rounded and not the shares, so that the counts always add up to the batch size
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
         counts = np.diff(ends, prepend=0)
@@ -227,7 +247,10 @@ class MixedBatches(BatchSource):
         return _joined(parts)[np.concatenate(rows, axis=1).ravel()]
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """The rule, unchanged. :raises CoachError: if a source changes the rule, as a source of sequences does"""
+        """The rule, unchanged.
+
+        :raises CoachError: if a source changes the rule, for example a source of sequences
+        """
         if any(source.rule(rule) is not rule for source in self._sources):
             raise CoachError(
                 "a mixture takes sources of single transitions, not of sequences: remove the source of sequences"

@@ -23,7 +23,11 @@ from rl_coach.utils import CoachError
 
 
 def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
-    """Set the spaces after the filters, and the goals. :raises CoachError: if these goals are not observed"""
+    """Set the spaces of an agent after its filters, and the goals that it pursues.
+
+    :param spaces: the environment's spaces
+    :raises CoachError: if the environment lacks the observation of these goals
+    """
     agent.environment_spaces = spaces
     agent.input_filter = with_masks_behind(agent.output_filter, agent.input_filter, spaces)
     # without the pre-network filter: its statistics change, so batches are filtered only before an update
@@ -162,7 +166,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 
 
 def _require_passes(agent: Any) -> None:
-    """Check that an agent makes passes over its data if its rows are epochs."""
+    """Raise a ``CoachError`` if the agent needs passes over its data, but its source of batches makes none."""
     if agent.batches.epoch is not None:
         return
     source = type(agent.batches).__name__

@@ -44,8 +44,11 @@ class TrainingClock:
         self.last_target_update = 0
 
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
-        """True if enough was played since the last phase, and ``in_episode`` is False. It is only called if the
-        algorithm acts for full episodes."""
+        """True if enough steps or episodes were played since the last training phase.
+
+        :param in_episode: returns True while a training phase must wait for an episode in progress; called only if the
+            algorithm acts for full episodes
+        """
         period = self._algorithm.num_consecutive_playing_steps
         if isinstance(period, EnvironmentSteps):
             waits = self._algorithm.act_for_full_episodes and in_episode()
@@ -94,12 +97,14 @@ class TrainingClock:
 
     @property
     def _updates_targets_within_calls(self) -> bool:
-        """True if targets are updated after every 2 to 10 updates: calls of so few updates would be slow."""
+        """True if targets are updated after every 2 to 10 updates. Then a compiled call of many updates also updates
+        the targets, because calls of so few updates would be slow."""
         period = self.target_period
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """For each of the next updates, True if targets are updated after it. None: after each update."""
+        """A list for the next updates: True if targets are updated after the update. None if targets are updated after
+        each update."""
         if not self._updates_targets_within_calls:
             return None
         period = self.target_period.num_steps

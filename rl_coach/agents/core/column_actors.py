@@ -31,6 +31,8 @@ class ColumnActors:
 
     ``why_not_in_columns`` returns the reason why an agent cannot act in this way.
 
+    :param episodes: the episodes in progress, one for each actor
+
     :ivar states: [N, ...] by name, the filtered observations to act on
     :ivar steps: [N] int, number of actions in each episode
     :ivar total_rewards: [N], the environment's rewards in each episode
@@ -102,7 +104,11 @@ class ColumnActors:
         return episode
 
     def begin(self, indices: np.ndarray, states: Columns) -> None:
-        """Begin episodes of the actors ``indices`` [K], with the first observations [K, ...] by name."""
+        """Begin episodes.
+
+        :param indices: [K] the actors
+        :param states: [K, ...] by name, the first observations
+        """
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
         if self._rollout is not None:
@@ -203,7 +209,11 @@ class ColumnActors:
         return ended
 
     def _filtered(self, states: Columns, beginning: np.ndarray | None = None) -> StateColumns:
-        """Filter observations [K, ...] of the actors ``beginning`` an episode, or [N, ...] of all actors."""
+        """Filter observations.
+
+        :param states: [K, ...] by name
+        :param beginning: [K] the actors that begin an episode; None if the episodes of all actors continue
+        """
         filtered = StateColumns(states)
         if not self._filters:
             return filtered
@@ -224,7 +234,11 @@ class ColumnActors:
         return self._of_acting(member.filter_batch, column)
 
     def _of_acting(self, filter_rows: Callable[[np.ndarray, bool], Any], column: np.ndarray) -> np.ndarray:
-        """[N, ...], filtered for the actors that acted. The others do not count in statistics, and get zeros."""
+        """Filter the rows of the actors that acted. The answers to the others do not count, also not in the statistics
+        of filters, so their rows become zeros.
+
+        :param column: [N, ...]
+        """
         if self._acting is None:
             return filter_rows(column, True)
         rows = np.asarray(filter_rows(column[self._acting], True))

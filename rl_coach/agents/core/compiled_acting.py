@@ -144,7 +144,11 @@ def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, 
 
 
 def why_exploration_is_not_compiled(parameters: AgentParameters, actions: ActionSpace, *kinds: type) -> str | None:
-    """The reason why the exploration cannot be part of a compiled loop; None if its parameters' class is in ``kinds``.
-    Subclasses are not supported, because they may override any method."""
+    """The reason why an agent's exploration policy cannot be part of a compiled loop; None if it can.
+
+    :param actions: the environment's action space
+    :param kinds: the supported parameter classes; subclasses of them are not supported, because they may override any
+        method
+    """
     exploration = fitting_exploration(parameters.exploration, actions)
     return None if type(exploration) in kinds else f"{type(exploration).__name__} has no compiled form"

@@ -38,6 +38,7 @@ class CompiledPart:
 def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:
     """Columns of zeros. They are allocated once, because a compiled loop cannot change the shape of an array.
 
+    :param ops: array operations with the names of ``keras.ops``
     :param example: a step, for shapes and dtypes
     :param length: T, steps of each copy of the environment
     :param fields: the fields of ``PlayedStep`` to keep
@@ -56,7 +57,11 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
 
 
 def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
-    """The columns with a step written to their rows at ``position``, without columns of other names."""
+    """The columns with a step written to their rows at ``position``.
+
+    :param columns: the columns before the step. Only columns with the name of a field of ``PlayedStep`` are written and
+        returned
+    """
 
     def written(column: Any, row: Any) -> Any:
         return ops.slice_update(column, (position, *[0] * len(row.shape)), row[None])
@@ -70,7 +75,8 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
 
 
 def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
-    """The reason if a network is recurrent, for an agent that learns from single steps; otherwise None."""
+    """A message if an agent that learns from single steps has a recurrent network and thus no compiled loop; otherwise
+    None."""
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
     return "only ClippedPPO has a compiled form with a recurrent network" if is_recurrent else None

@@ -79,7 +79,8 @@ class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The columns [T N, ...] of the rule besides states, actions and weights; and the arrays to log."""
+        """The columns [T N, ...] that the rule needs in addition to states, actions and weights; and the arrays
+        to log."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class EpochSettings:
 class PolicyInEpochs:
     """PPO and A2C as an ``EpochAlgorithm``.
 
+    :param ops: array operations with the names of ``keras.ops``
+    :param random: the framework's random functions, with the names of ``jax.random``
     :param mask_name: the observation that masks impossible actions; None if all are possible
     :param evaluation_deviation: standard deviation of the noise of continuous actions in evaluations, [D] or a number;
         None for discrete actions
@@ -174,6 +177,7 @@ class PolicyInEpochs:
 class ValuesInEpochs(ActsWithoutState):
     """PQN as an ``EpochAlgorithm``.
 
+    :param ops: array operations with the names of ``keras.ops``
     :param values: returns the values [B] of the best actions in states after the filters
     """
 
@@ -200,6 +204,9 @@ class ValuesInEpochs(ActsWithoutState):
 class CompiledEpochs(CompiledPart):
     """A ``CompiledAgent`` that learns in epochs; see the docstring of the module.
 
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
     :param algorithm: chooses actions, and makes the columns of the update rule
     :param signals: a dict from the name of a logged array to the signal that records this array
     :param scalars: returns the scalars of the rule for a phase, from the number of environment steps that are planned
@@ -260,7 +267,8 @@ class CompiledEpochs(CompiledPart):
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns [T N, ...] of a phase, as on the ordinary path, except the weights.
+        """The columns [T N, ...] of the steps of a phase, except the weights. They equal the columns of the ordinary
+        path.
 
         :return: the columns; the arrays to log; the updated statistics of the pre-network filters
         """
@@ -347,8 +355,9 @@ def why_epochs_are_not_compiled(
 ) -> str | None:
     """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
 
+    :param num_copies: the number of copies of the environment
     :param heats_up: True if the run begins with a heatup
-    :param learns_sequences: True if its network may be recurrent
+    :param learns_sequences: True if the agent can learn from sequences, so that its network may be recurrent
     """
     if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not

@@ -32,6 +32,9 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 class CompiledReplay(CompiledPart):
     """A ``CompiledAgent`` with uniform replay; see the docstring of the module.
 
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
     :param own_columns: changes and adds columns; None if the rule only needs the columns of the memory
 
     :ivar period: environment steps between two phases
@@ -90,7 +93,7 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """``Agent.learning_columns`` [K, B, ...] of rows that are drawn uniformly.
+        """Columns [K, B, ...] of uniformly drawn rows. They are the columns of ``Agent.learning_columns``.
 
         :return: the columns, and the updated statistics of the pre-network filters
         """
@@ -177,7 +180,9 @@ class CompiledReplay(CompiledPart):
 def why_replay_is_not_compiled(agent: Any, num_copies: int, actions: ActionSpace, *explorations: type) -> str | None:
     """The reason why an agent cannot explore or learn from replay in a compiled loop, None if it can.
 
-    :param explorations: the supported parameter classes of explorations, see ``why_exploration_is_not_compiled``
+    :param num_copies: the number of copies of the environment
+    :param actions: the environment's action space
+    :param explorations: the supported parameter classes of the exploration; see ``why_exploration_is_not_compiled``
     """
     why_not = why_exploration_is_not_compiled(agent.ap, actions, *explorations)
     return why_not or next(_reasons(agent, num_copies), None)

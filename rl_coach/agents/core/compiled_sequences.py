@@ -29,7 +29,11 @@ class PlayedSequences(NamedTuple):
 
 
 def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
-    """The sequences of up to ``length`` steps in a phase. ``ended`` [T, N] ends a sequence early."""
+    """The sequences of up to ``length`` steps in a phase. A sequence ends early where its episode ends.
+
+    :param ops: array operations with the names of ``keras.ops``
+    :param ended: [T, N] bool, terminated or truncated
+    """
     steps, rows = ended.shape[0], ended.shape[0] * ended.shape[1]
     is_last = ops.logical_or(ended, ops.arange(steps)[:, None] == steps - 1)
     begins, lasts = sequence_places(ops, by_copies(ops, is_last), length)
@@ -45,14 +49,19 @@ def by_copies(ops: Any, column: Any) -> Any:
 
 
 class RecurrentPolicyInEpochs(PolicyInEpochs):
-    """``PolicyInEpochs`` with a recurrent network, for sequences of ``sequence_length`` steps."""
+    """``PolicyInEpochs`` with a recurrent network.
+
+    :param sequence_length: L, number of steps in a sequence
+    :param settings: the arguments of ``PolicyInEpochs``
+    """
 
     def __init__(self, sequence_length: int, *settings: Any):
         super().__init__(*settings)
         self._length = sequence_length
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """``PolicyInEpochs._evaluated``, unrolled as in learning: from the stored state of each sequence."""
+        """The same results as in ``PolicyInEpochs``. The network is unrolled as in learning: each sequence starts from
+        its stored recurrent state."""
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 
@@ -79,9 +88,12 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
 
 
 class CompiledSequences(CompiledEpochs):
-    """``CompiledEpochs`` with minibatches of whole sequences of ``sequence_length`` steps, as in ``EpochLearning``.
+    """``CompiledEpochs`` with minibatches of whole sequences, as in ``EpochLearning``.
 
     The number of sequences depends on where episodes end, so only the compiled loop knows the number of updates.
+
+    :param sequence_length: L, number of steps in a sequence
+    :param settings: the arguments of ``CompiledEpochs``
     """
 
     def __init__(self, sequence_length: int, *settings: Any):
@@ -124,7 +136,8 @@ class CompiledSequences(CompiledEpochs):
         return Minibatches(self._settings.epochs * per_epoch, scalars, rows)
 
     def _orders_of(self, key: Any, count: Any) -> Any:
-        """[E, N T] int32, a random order of the numbers below ``count`` for each epoch; then all other numbers."""
+        """[E, N T] int32: for each epoch, the numbers below ``count`` in random order, and then the other numbers up to
+        N T. The other numbers stand for no sequence."""
         ops, orders = self._ops, self._orders(key)
         # a uniform order of all numbers also gives a uniform order of the numbers below count
         places = ops.arange(self._rows)
@@ -132,7 +145,11 @@ class CompiledSequences(CompiledEpochs):
         return ops.take_along_axis(orders, first, axis=-1)
 
     def _rows_of(self, sequences: PlayedSequences, chosen: Any, is_there: Any) -> tuple[Any, Any]:
-        """The rows and weights of a minibatch of the sequences ``chosen`` [S], where ``is_there`` [S]."""
+        """The rows and weights of a minibatch; see ``Minibatches.rows``.
+
+        :param chosen: [S], the numbers of the minibatch's sequences
+        :param is_there: [S] bool, False for padding
+        """
         ops = self._ops
         starts = ops.take(sequences.starts, chosen, axis=0)
         rows, is_present = sequence_rows(ops, starts, ops.take(sequences.lasts, starts, axis=0), self._length)

@@ -29,6 +29,7 @@ Columns = Mapping[str, np.ndarray]
 class Novelty:
     """The novelty of observations: the prediction error of a network that learns the output of a constant network.
 
+    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
 
     :ivar names: the names of the observations whose novelty is measured
@@ -61,8 +62,11 @@ class Novelty:
             statistics.push_val(states[name])
 
     def add_novelty(self, novelty: np.ndarray, actors: np.ndarray, discount: float) -> None:
-        """Add the novelty [T] of steps of ``actors`` [T], in order, to the statistics of returns. The return of an
-        actor continues over the ends of episodes."""
+        """Add steps to the statistics of returns. The return of an actor continues over the ends of episodes.
+
+        :param novelty: [T] in order of time
+        :param actors: [T] int, the actor of each step
+        """
         returns = np.zeros((len(novelty), 1))
         for row, (actor, reward) in enumerate(zip(actors.tolist(), novelty.tolist())):
             self._latest[actor] = returns[row, 0] = self._latest.get(actor, 0.0) * discount + reward
@@ -91,6 +95,7 @@ class Curiosity(Novelty):
     """Intrinsic rewards of an agent. A ``Curiosity`` receives each step that is played for training, and updates its
     statistics after every 128 steps.
 
+    :param networks: a dict with the networks ``predictor`` and ``constant``
     :param spaces: the spaces of observations after the filters
     :param filters: the pre-network filter
     :param rng: draws the rows that the predictor learns from
@@ -108,7 +113,11 @@ class Curiosity(Novelty):
         self._num_seen = 0
 
     def see(self, next_states: Columns, actors: np.ndarray) -> None:
-        """Receive a step of ``actors`` [K]: the observations [K, ...] by name, which must not change afterwards."""
+        """Receive a step of some actors.
+
+        :param next_states: [K, ...] by name; the arrays must not change afterwards
+        :param actors: [K] int
+        """
         self._seen.append(({name: next_states[name] for name in self.names}, actors))
         self._num_seen += len(actors)
         if self._num_seen >= _STEPS:
@@ -160,7 +169,10 @@ class Curiosity(Novelty):
 
 
 class CuriousBatches(BatchSource):
-    """Batches of another source of single transitions. The update rule adds intrinsic rewards."""
+    """Batches of another source, with intrinsic rewards added in the update rule.
+
+    :param source: gives single transitions
+    """
 
     def __init__(self, source: BatchSource, curiosity: Curiosity):
         self._source, self._curiosity = source, curiosity
@@ -205,7 +217,8 @@ class CuriousBatches(BatchSource):
 
 
 def add_networks(agent: Any) -> None:
-    """Add the two networks of curiosity to the settings. The other networks choose actions."""
+    """Add the predictor and the constant network to the settings of a curious agent. The agent's other networks choose
+    actions."""
     if agent.ap.curiosity is None:
         return
     others = [name for name in agent.ap.network_wrappers if name not in (PREDICTOR, CONSTANT)]
@@ -216,9 +229,9 @@ def add_networks(agent: Any) -> None:
 
 
 def make_curious(agent: Any) -> None:
-    """Add curiosity, if the parameters ask for it. Networks and source of batches must exist.
+    """Add curiosity to an agent, if its parameters ask for it. The agent's networks and source of batches must exist.
 
-    :raises CoachError: if the batches are sequences
+    :raises CoachError: if the agent's batches are sequences
     """
     if agent.ap.curiosity is None:
         return

@@ -84,8 +84,10 @@ class EpisodeInProgress:
         return {}
 
     def begin_buffer(self, algorithm: AlgorithmParameters, recurrent_state: Mapping[str, np.ndarray]) -> None:
-        """Continue the episode with an empty buffer, because the steps so far are stored. ``recurrent_state`` is the
-        present state of the network; empty without a recurrent one."""
+        """Continue the episode with an empty buffer. The caller has stored the steps so far.
+
+        :param recurrent_state: the present state of the agent's recurrent network; empty without such a network
+        """
         self.buffer = new_buffer(algorithm)
 
     def report(self, phase: RunPhase) -> EpisodeReport:

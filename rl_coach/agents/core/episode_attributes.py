@@ -53,12 +53,18 @@ class EpisodeAttributes:
         self._found |= set(names)
 
     def require_for_copies(self) -> None:
-        """Check that the agent can act in several episodes. :raises CoachError: if attributes are not declared"""
+        """Make sure that the agent can act in several episodes at once.
+
+        :raises CoachError: if the agent does not declare its attributes of the episode
+        """
         if not self.are_declared or (self._agent.episode_attributes is None and self._may_keep_attributes()):
             raise self._unknown()
 
     def require_declared(self, made: Iterable[str]) -> None:
-        """Check attributes that an agent made while it acted in copies. :raises CoachError: if one is not declared"""
+        """Check that a user's agent declares all attributes that it created while it acted in several copies.
+
+        :raises CoachError: if an attribute is not declared
+        """
         agent = self._agent
         if users_classes(type(agent)) and agent.episode_attributes is None and not set(made) <= set(agent.counters):
             raise self._unknown()

@@ -1,4 +1,5 @@
-"""Sources of steps of complete episodes: with later measurements, or as contexts of consecutive steps."""
+"""Sources of steps from complete episodes: steps with later measurements, and contexts of steps that follow each
+other."""
 
 from __future__ import annotations
 
@@ -79,7 +80,11 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
 
 
 class ContextReplay(StepsOfEpisodes):
-    """Contexts of ``length`` steps. Each step of complete episodes is equally likely to be the first step."""
+    """Contexts from the complete episodes of a memory. Each step is equally likely to be the first step of a context.
+
+    :param memory: keeps complete episodes in order
+    :param length: K, the steps of a context
+    """
 
     def __init__(self, memory: EpisodicExperienceReplay, length: int):
         super().__init__(memory)

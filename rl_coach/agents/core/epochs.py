@@ -96,6 +96,7 @@ class EpochLearning(PhaseLearning):
         """Make all minibatch updates of some epochs in one compiled call. A recurrent network learns from minibatches
         of whole sequences.
 
+        :param columns: [N, ...] by name
         :param most: number of epochs that the call is compiled for; ``epochs`` by default
         :param size: rows of a minibatch; the ``batch_size`` of the settings by default
         :param alone: arguments of ``UpdateLoop.update_alone``: the only network that learns, and its signals. By
@@ -115,8 +116,11 @@ class EpochLearning(PhaseLearning):
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
-        """The padded columns and the rows of each update, as arguments of ``UpdateLoop.update``. A call is compiled for
-        ``most`` epochs of minibatches of ``size`` rows."""
+        """The padded columns and the rows of each update, as arguments of ``UpdateLoop.update``.
+
+        :param most: number of epochs that the call is compiled for
+        :param size: rows of a minibatch
+        """
         length = self.sequence_length
         # sequences in a minibatch, so that it has about as many rows as without sequences
         size, sequences = max(1, size // length), len(columns["weights"]) // length
@@ -139,7 +143,10 @@ class EpochLearning(PhaseLearning):
 
 
 def log_minibatches(result: LearningResult, epochs: int, learning_rate: float) -> None:
-    """Print the lines of the epochs of a phase with this result, if a program reads the output."""
+    """Print the lines of a phase's epochs, if a program reads the output.
+
+    :param result: the result of all minibatches
+    """
     if screen.is_read_by_programs:
         signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
         log_epochs(epochs, signals, learning_rate)
@@ -194,7 +201,10 @@ def streams(batch: Batch, of_one_actor: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 class EpisodeColumns:
-    """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played."""
+    """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played.
+
+    :param agent: a ``ProximalPolicyAgent``; one network may be both policy and critic
+    """
 
     def __init__(self, agent: Any):
         self._agent = agent
@@ -247,7 +257,7 @@ class EpisodeColumns:
         return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
 
     def _intrinsic(self, batch: Batch, outputs: Columns) -> tuple[np.ndarray, Columns]:
-        """Advantages [N] of intrinsic rewards, and the columns about them."""
+        """Advantages [N] of intrinsic rewards, and the columns of the rule about them."""
         agent, (value_output,) = self._agent, self._intrinsic_outputs
         columns, values = agent.curiosity.columns(batch.next_state_columns), outputs[value_output]
         rewards = agent.curiosity.rewards(columns)
@@ -262,7 +272,11 @@ class EpisodeColumns:
         return advantages, columns
 
     def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
-        """[N, ...] by name, the outputs for the states, and the state after each row of a recurrent network."""
+        """[N, ...] by name, the outputs of a network for the states.
+
+        A recurrent network is unrolled as in learning: each sequence starts from its stored recurrent state. The
+        outputs then include the recurrent state after each row.
+        """
         online = network.online_network
         inputs = {name: batch.state_columns[name] for name in network.input_names}
         if sequences is None or not network.is_recurrent:
@@ -272,7 +286,12 @@ class EpisodeColumns:
         return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
 
     def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns, value_output: str) -> np.ndarray:
-        """The critic's values [E] of the next states of ``rows`` [E], after the recurrent states in ``outputs``."""
+        """The critic's values [E] of the next states of some rows.
+
+        :param rows: [E]
+        :param outputs: the critic's outputs for all rows, with the recurrent states from which it continues
+        :param value_output: the output with the values
+        """
         network = self._critic.online_network
         inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
         if not self._is_recurrent or self._critic is not self._policy:

@@ -36,9 +36,9 @@ def stored_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class EnvironmentProgress:
-    """Progress of an environment since the last report to the trainer.
+    """Steps and episodes of an environment since the last report to the trainer.
 
-    :param steps: steps of all agents together
+    :param steps: steps of the environment, of all agents together
     :param rewards: the reward that the run reports for each episode that ended in these steps
     """
 
@@ -156,9 +156,10 @@ class Experience:
         require_recorded(memory, spaces, getattr(recorded, "filepath", recorded), before)
 
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
-        """Store complete episodes of another agent. The returns use this agent's discount and settings.
+        """Store complete episodes that another agent has played. The returns use this agent's discount and settings.
 
-        :param input_filter: filters the episodes, with statistics of all of them; None if they are filtered
+        :param input_filter: filters the episodes, with statistics from all of them; None if the episodes are already
+            filtered
         """
         played = [episode.transitions for episode in episodes]
         for transitions in played if input_filter is None else filter_recorded(played, input_filter):
@@ -204,7 +205,11 @@ class Experience:
         return "a transition sums several rewards" if self._algorithm.n_step > 1 else None
 
     def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
-        """Store one step [N, ...] of all actors. :param acting: [K] the actors that acted, None for all"""
+        """Store one step of all actors.
+
+        :param transitions: [N, ...], a transition of each actor
+        :param acting: [K] the actors that acted, None for all; the other rows are ignored
+        """
         if self.rollout is not None:
             self.rollout.add(transitions, acting)
         else:
@@ -253,7 +258,10 @@ class Experience:
         return None if is_empty else total
 
     def require_parts_of_episodes(self) -> None:
-        """Check that rewards are known before the end of an episode. :raises CoachError: if they are not"""
+        """Check that the agent can learn from an episode that goes on.
+
+        :raises CoachError: if the rewards are known only at the end of the episode
+        """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward:
             raise CoachError(
                 "override_episode_rewards_with_the_last_transition_reward needs the end of each episode, but the agent "
@@ -285,7 +293,10 @@ class Experience:
             buffer.transitions[-1] = last
 
     def _compute_returns(self, buffer: Episode) -> float:
-        """Set returns and n-step rewards. :return: the discounted sum of all rewards, for any ``n_step``"""
+        """Set the returns and the n-step rewards of the transitions.
+
+        :return: the discounted sum of all rewards in the buffer, for any ``n_step``
+        """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward
             for transition in buffer.transitions:
@@ -314,9 +325,11 @@ class Experience:
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store experience of another process, and add its statistics to the filters.
+        """Store experience from another process, and add its statistics to the filters. After an error, memory and
+        filters are unchanged.
 
-        :raises CoachError: if columns differ from the memory's; memory and filters are unchanged then
+        :param filters: the filters that gather statistics, by name
+        :raises CoachError: if the experience does not fit the memory or the filters
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
@@ -336,14 +349,20 @@ class Experience:
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
-    """[A, K], the parts of each recorded action, if only the own actions have parts; otherwise None."""
+    """[A, K], the K parts of each of the A recorded actions, if only the agent's actions are split into parts;
+    otherwise None."""
     actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None
 
 
 def _split(transition: Any, combinations: np.ndarray, mask_name: str | None) -> None:
-    """Replace an action by its parts, and masks [A] by masks [K, M] with the choices of all allowed actions."""
+    """Replace the number of a combination by the choices of its parts, and masks [A] over combinations by masks [K, M]
+    over the choices of each part. A choice is allowed if a combination with it is allowed.
+
+    :param combinations: [A, K], the parts of each combination
+    :param mask_name: the name of the masks among the observations; None if there are no masks
+    """
     transition.action = combinations[transition.action]
     for state in (transition.state, transition.next_state):
         if mask_name in state:

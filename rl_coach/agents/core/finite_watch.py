@@ -23,7 +23,11 @@ class FiniteWatch:
         self.source: str | None = None
 
     def is_finite(self, states: Mapping[str, np.ndarray], rewards: np.ndarray) -> bool:
-        """True if ``look`` is not needed: states and rewards of several actors are finite, or the source is known."""
+        """True if ``look`` need not be called, because all numbers are finite or the source is known already.
+
+        :param states: [N, ...] by name, of several actors
+        :param rewards: [N]
+        """
         if self.source is not None:
             return True
         floats = [value.ravel() for value in states.values() if value.dtype.kind == "f"]
@@ -58,7 +62,11 @@ class FiniteWatch:
             self.source = f"the reward that the {gave} {when} is {_first_of(reward)}"
 
     def compare(self, before: Mapping[str, Any], after: Mapping[str, Any], filter_name: str, when: str) -> None:
-        """Check observations by name, before and after a filter. Name and time of the filter are for the message."""
+        """Check observations [...] by name, before and after a filter.
+
+        :param filter_name: the name of the filter in the message
+        :param when: the time in the message
+        """
         if self.source is not None:
             return
         for name, value in after.items():
@@ -68,7 +76,10 @@ class FiniteWatch:
                 return
 
     def explain(self, columns: Mapping[str, np.ndarray]) -> str:
-        """The most probable reason why a loss is not finite. :param columns: of the update, [N, ...] by name"""
+        """The most probable reason why a loss is not finite, as text.
+
+        :param columns: [N, ...] by name, the columns of the update; see ``Learner.train``
+        """
         if self.source is not None:
             return self.source
         bad = [name for name, column in columns.items() if not _is_finite(column)]

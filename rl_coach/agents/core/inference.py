@@ -14,7 +14,10 @@ class StateColumns(dict[str, np.ndarray]):
 
 
 def filtered(agent: Any, state: StateType, update: bool) -> StateType:
-    """A state after the pre-network filters. :param update: add it to their statistics, if the settings allow it"""
+    """A state after the pre-network filters of an agent.
+
+    :param update: True: add the state to the filters' statistics, if the agent's settings allow it
+    """
     # Filters have one path, for batches. A single state is a batch of one.
     columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
     return {name: column[0] for name, column in filtered_columns(agent, columns, update).items()}

@@ -47,7 +47,10 @@ class Learning:
         raise NotImplementedError(f"{type(self).__name__} must define left_to_play to learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
-        """Check that received experience is enough to learn from. :raises CoachError: if data are missing"""
+        """Check that experience of another process has the data that learning needs.
+
+        :raises CoachError: if data are missing
+        """
 
     def take_in(self, played: ExperienceChunk) -> None:
         """Keep experience of another process for a later update. The memory holds the transitions already."""

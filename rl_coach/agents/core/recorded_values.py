@@ -55,8 +55,10 @@ def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any, befor
 
 
 def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int = 0) -> None:
-    """Check rows of recorded steps. Their origin and the number of the first row are for the message.
+    """Check rows of recorded steps.
 
+    :param place: the file or the other origin of the rows, for the message
+    :param first: the number of the first row, for the message
     :raises CoachError: if a value does not belong to its space
     """
     require_values(spaces.action, batch.action_column, "action", place, first)

@@ -56,7 +56,8 @@ class Recorder:
         )
 
     def begin_phase(self, present: RunPhase, new: RunPhase) -> None:
-        """Begin an evaluation if the new phase is ``TEST``; otherwise write the results of the last one."""
+        """Begin an evaluation if the new phase is ``TEST``. Otherwise write the results of the evaluation that has
+        ended."""
         agent = self._agent
         is_announced = agent.ap.is_a_highest_level_agent
         if new is RunPhase.TEST:

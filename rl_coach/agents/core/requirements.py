@@ -96,7 +96,10 @@ class AgentRequirements:
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
-        """Unmet requirements that are known before the networks are built. :param agent: its name"""
+        """Unmet requirements that are known before the networks are built.
+
+        :param agent: the agent's name, for messages
+        """
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
@@ -195,7 +198,8 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """The requirements of an agent, except inherited ones of methods that it overrides."""
+    """The requirements of an agent. An inherited requirement does not apply if the agent overrides the method that
+    needs it."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)
@@ -208,6 +212,7 @@ def unmet_by_recurrent_networks(
 ) -> Iterator[str]:
     """Reasons why an agent cannot learn with recurrent networks.
 
+    :param recurrent: the names of the recurrent networks
     :param asked: the name of the network that chooses actions
     :param learns_from_sequences: True if batches are segments of episodes
     :param learns_from_stored_states: True if the recurrent state of the network ``asked`` is stored with each step

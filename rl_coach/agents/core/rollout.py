@@ -37,8 +37,9 @@ class Rollout:
         return len(self._steps[0]) if self._steps else 0
 
     def add(self, step: Batch, acting: np.ndarray | None = None) -> None:
-        """Keep one step [N, ...] of all actors, in the same order. The arrays are not copied, and must not change.
+        """Keep one step of all actors. Nothing is copied: the arrays must not change afterwards.
 
+        :param step: [N, ...], always of the same actors in the same order
         :param acting: [K] the actors that acted, None for all; the other rows are ignored
         """
         # rows of actors that did not act stay in the arrays, so that each step has the same shape
@@ -124,7 +125,12 @@ class RolloutBatch(Batch):
 
 
 def _episode_by_episode(over: np.ndarray, acted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[B], the places t * N + n in the order of ``Rollout.take``; [O], the last places of the open episodes."""
+    """The order of rows in the result of ``Rollout.take``.
+
+    :param over: [T, N] True where an episode ended
+    :param acted: [T, N] False for rows that do not count
+    :return: [B] the places ``t * N + n``; [O] the places of the last rows of the open episodes
+    """
     num_actors = over.shape[1]
     rows = [np.flatnonzero(column) * num_actors + actor for actor, column in enumerate(acted.T)]
     parts, begins = [], [0] * num_actors

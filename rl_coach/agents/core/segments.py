@@ -89,13 +89,17 @@ class Segment(Batch):
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
     def state_before(self, recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """[1, size] by name, the state before the first step. The argument is any state of the same network."""
+        """[1, size] by name, the state of a recurrent network before the first step.
+
+        :param recurrent_state: any state of this network, for names and shapes
+        """
         return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
 
     def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """The columns of rules for segments. Each row has the weight 1 / T, so the loss is a mean over the rows.
+        """The columns that rules for segments need. Each row has the weight 1 / T, so the loss is a mean over the rows.
 
-        :param recurrent_state: any state of the recurrent network; empty without one
+        :param input_names: the observations that networks or the rule read
+        :param recurrent_state: any recurrent state by the names of its parts; empty without a recurrent network
         """
         found = {f"states/{name}": self.state_columns[name] for name in input_names}
         found["actions"] = self.action_column
@@ -144,9 +148,11 @@ class ReceivedSegments:
         return sum(start.is_complete for start in self._starts)
 
     def starts_of(self, played: ExperienceChunk, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
-        """The places of received segments. ``recurrent`` is any state of the network.
+        """The places of the segments in received experience.
 
-        :raises CoachError: if a place is missing, rows belong to no segment, or a recurrent state does not fit
+        :param recurrent: a state of the agent's network; received states must have its names and shapes
+        :raises CoachError: if a segment has no place, the segments do not cover the columns, or a recurrent state does
+            not fit the network
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
@@ -321,7 +327,8 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The segments or episodes that the next update still needs: by default one segment of each process."""
+        """The number of segments or episodes that the next update still needs. By default an update needs one segment
+        of each process."""
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
@@ -341,7 +348,8 @@ class SegmentLearning(Learning):
         self._received.add(played, self._received.starts_of(played, self._agent.recurrent_state))
 
     def _ended(self) -> list[int]:
-        """The copies with a segment that has ended: by its steps, its episode, or the steps of all copies."""
+        """The copies of the environment with a segment that has ended: it has enough steps, its episode is over, or
+        all copies together have enough steps for an update."""
         episodes, settings = self._episodes, self._settings
         steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]

@@ -41,12 +41,19 @@ class SequenceReplay(BatchSource):
         return self._memory.length() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """The steps of the next updates: b + L for each sequence. An update learns from ``batch_size`` steps."""
+        """The steps of the sequences for the next updates, b + L rows for each sequence.
+
+        :param batch_size: number of steps that an update learns from
+        """
         sequences = max(1, batch_size // self.length)
         return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[N * (b + L + 1), ...], the columns of N sequences for ``rule``, from columns [N * (b + L), ...]."""
+        """The columns that the result of ``rule`` reads, [N * (b + L + 1), ...] for N sequences.
+
+        :param batch: a batch from ``sample``
+        :param columns: [N * (b + L), ...], the algorithm's columns for this batch
+        """
         own = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
@@ -136,7 +143,10 @@ class _UnrolledView:
         return [{name: chosen(output) for name, output in head.items()} for head in self._unrolled[of_target]]
 
     def _first_row(self, states: dict[str, Any]) -> int:
-        """The first unrolled row of the given states: 0 for ``states``, 1 for ``next_states``."""
+        """The first row of the unrolled sequences for some states: 0 for the states and 1 for the next states.
+
+        :raises CoachError: if the given states are not the states or the next states of the rule's batch
+        """
         # compared by identity, because values are not known while the rule is traced
         for row, known in enumerate((self._learned.states, self._learned.next_states)):
             if all(known.get(name) is column for name, column in states.items()):

@@ -19,7 +19,10 @@ def stored_state(name: str) -> str:
 
 
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """[B, size] by part, the state before each action. :raises CoachError: if a transition has no stored state"""
+    """The recurrent state before each row's action, [B, size] for each of its parts.
+
+    :raises CoachError: if a transition has no stored state
+    """
     found = {}
     for name in names:
         column = batch.info_columns.get(stored_state(name))
@@ -33,7 +36,11 @@ def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def rows_of(sequences: np.ndarray, length: int) -> np.ndarray:
-    """[K, S * L], the rows of the sequences [K, S] of each update. The number -1 pads, and gives rows of -1."""
+    """[K, S * L], the rows of the sequences of each update.
+
+    :param sequences: [K, S], the numbers of the sequences; -1 pads an update and gives rows of -1
+    :param length: L, the rows of a sequence
+    """
     # 32 bits: compiled steps are made for rows of this type
     rows = sequences[..., None] * np.int32(length) + np.arange(length, dtype=np.int32)
     return np.where(sequences[..., None] < 0, np.int32(-1), rows).reshape(len(sequences), -1)
@@ -62,6 +69,7 @@ def sequence_rows(ops: Any, starts: Any, lasts: Any, length: int) -> tuple[Any, 
     """[S, L], the rows of sequences; and [S, L] bool, False for padding. A shorter sequence is padded with the last row
     of its episode.
 
+    :param ops: as for ``sequence_places``
     :param starts: [S], the first row of each sequence
     :param lasts: [S], the last row of its episode
     """

@@ -336,7 +336,10 @@ class Signals:
             self.step_logger.set_logger_filenames(place, stem, number)
 
     def resume_steps(self, episode: int) -> None:
-        """Continue the rows of the steps of episode number ``episode``. Call ``set_state`` before."""
+        """Continue to write rows for the steps of the episode in progress. Call ``set_state`` before.
+
+        :param episode: the number of episodes that have ended
+        """
         self.step_logger.set_episode_idx(episode)
         self.step_logger.set_state(self._saved_steps)
 

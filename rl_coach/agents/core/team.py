@@ -33,7 +33,9 @@ class Team:
     - ``present`` [N]: 1 for a player that acts next, 0 for a player that has left
     - ``action_mask`` [N, A]: a player that is not present has only action 0
 
+    :param agent: the agent's name, for messages
     :param players: the players' names, in order
+    :param spaces: the spaces of each player
     :param central: the space of the environment's central state; None without a central state
     :param tells_players_apart: True: add the players' numbers to their observations
     :raises CoachError: if the players have images or actions that are not discrete

@@ -189,7 +189,8 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """The number of updates that one compiled call can make: by default those of a training phase."""
+        """The number of updates that one compiled call can make: by default those of a training phase. More updates
+        need several calls."""
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
@@ -226,7 +227,12 @@ class UpdateLoop:
         return filtered
 
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
-        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due."""
+        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
+
+        :param with_targets: True if the call also updates the targets, after those updates that
+            ``TrainingClock.target_updates`` selects
+        :return: the sum of the losses, which the device may still compute
+        """
         clock, algorithm = self._clock, self._settings.algorithm
         # a single update has a compiled step without a loop, because XLA's convolutions are slow in loops
         compiled = 1 if count == 1 else self._most_per_call
@@ -278,7 +284,10 @@ class UpdateLoop:
         return result
 
     def record(self, result: LearningResult, is_counted: bool = False) -> None:
-        """Record losses, gradients, and signals; only signals if ``is_counted``, as the caller records the others."""
+        """Record losses, gradients and the signals of the rule.
+
+        :param is_counted: True if the caller records the loss and the gradients
+        """
         if result.signal_names:
             self._signals.add_learning(result)
         if not is_counted:
@@ -315,7 +324,8 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make one update within ``learn_from_batch``. The caller records its loss and gradients."""
+        """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
+        the gradients."""
         if not self._batches.gives_sequences:
             columns = padded(columns)
         self.latest = result = self.update(columns, batch, is_counted=True)
@@ -364,7 +374,8 @@ class BatchLearning(PhaseLearning):
 
 
 class DataSetLearning(PhaseLearning):
-    """Learns in passes over a data set: ``UPDATES`` updates in a call, or fewer at the end of an epoch."""
+    """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
+    at the end of an epoch."""
 
     UPDATES = 32  # large enough for a small cost of a call, small enough for a display that moves
 

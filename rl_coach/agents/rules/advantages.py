@@ -49,7 +49,8 @@ def _generalized(
 
 
 def n_step_advantages(rewards: np.ndarray, values: np.ndarray, discount: float) -> tuple[np.ndarray, np.ndarray]:
-    """R_t - V(s_t) and R_t = sum_k discount^k r_{t+k}, bootstrapped. Arguments: see ``generalized_advantages``."""
+    """The advantages R_t - V(s_t) and the bootstrapped returns R_t = sum_k discount^k r_{t+k}. The arguments are those
+    of ``generalized_advantages``."""
     returns = n_step_returns(np.append(rewards, values[-1]), discount)[:-1]
     return returns - values[:-1], returns
 
@@ -87,7 +88,8 @@ def generalized_advantages_of_copies(
 def n_step_advantages_of_copies(
     ops: Any, rewards: Any, values: Any, next_values: Any, terminated: Any, ended: Any, discount: float
 ) -> tuple[Any, Any]:
-    """``n_step_advantages`` for N copies; arguments as in ``generalized_advantages_of_copies``."""
+    """``n_step_advantages`` for N copies of the environment. See ``generalized_advantages_of_copies`` for the
+    arguments."""
     bootstrapped = rewards + discount * ops.where(ops.logical_and(ended, ~terminated), next_values, 0.0)
     returns = discounted_sums(ops, bootstrapped, ops.where(ended, 0.0, discount), next_values[-1])
     return returns - values, returns

@@ -1,4 +1,5 @@
-"""The penalty of conservative Q-learning (Kumar et al. 2020)."""
+"""The penalty of conservative Q-learning (Kumar et al. 2020, "Conservative Q-learning for offline reinforcement
+learning")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The update of Decision Transformer (Chen et al. 2021)."""
+"""The update of Decision Transformer (Chen et al. 2021, "Decision Transformer: reinforcement learning via sequence
+modeling"), as pure functions."""
 
 from __future__ import annotations
 

@@ -121,7 +121,11 @@ def ddpg_stages(
     is_huber: bool,
     next_value: NextValue,
 ) -> Stages:
-    """The stages of DDPG (algorithm 1): the critic learns r + discount * ``next_value``, then the actor learns."""
+    """The stages of DDPG (algorithm 1). The critic learns r + discount * Q'(s', mu'(s')), or another value of the next
+    state. Then the actor learns.
+
+    :param next_value: computes the value [B] of the next state
+    """
 
     def critic_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)

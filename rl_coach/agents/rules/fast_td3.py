@@ -1,4 +1,5 @@
-"""Update of FastTD3 (Seo et al. 2025)."""
+"""Update of FastTD3 (Seo et al. 2025, "FastTD3: Simple, Fast, and Capable Reinforcement Learning for Humanoid
+Control")."""
 
 from __future__ import annotations
 

@@ -83,6 +83,8 @@ def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateR
     row's command (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
+
+    :param is_huber: True: Huber loss. False: squared error
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

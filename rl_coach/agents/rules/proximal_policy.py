@@ -15,7 +15,8 @@ _TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # as in Schulman's code; the paper
 
 
 def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
-    """log pi(a|s) - log mu(a|s) [B], at most 20: larger ratios, as of random actions of a heatup, overflow."""
+    """log pi(a|s) - log mu(a|s) [B], at most 20. Larger ratios would overflow, for example for random actions of a
+    heatup."""
     log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
     return ops.minimum(log_ratio, LARGEST_LOG)
 
@@ -128,7 +129,8 @@ def asynchronous_ppo_rule(
 
 
 def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
-    """The next weight of the KL penalty, after a training phase that moved the policy by ``divergence``."""
+    """The next weight of the KL penalty. ``divergence`` is the KL divergence by which the last training phase moved the
+    policy."""
     if divergence > _TOO_FAR * target:
         return coefficient * _CHANGE
     return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient

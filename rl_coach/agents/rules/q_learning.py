@@ -31,7 +31,8 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 
 def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
-    """The values [B, A], replaced by a very low number where ``states[mask_name]`` forbids the action."""
+    """The values ``q`` [B, A], replaced by a very low number if the observation ``mask_name`` of a state forbids the
+    action."""
     return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 
@@ -47,6 +48,7 @@ def q_learning_update(
 
     :param target: [B]
     :param q: [B, A], the online network's values
+    :param is_huber: True: Huber loss. False: squared error
     :param mean: computes the network's loss from ``(ops, losses, weights)``; losses and weights are [B]
     """
     td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
@@ -132,6 +134,7 @@ def munchausen_rule(
     :param temperature: tau
     :param alpha: weight of the bonus
     :param smallest_log_policy: l_0, the lower bound of the scaled log-policy
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation that masks actions, if there is one
     """
 
@@ -155,6 +158,8 @@ def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
     """The loss between Q(s, a) and its lambda-return (Gallici et al. 2024, algorithm 1).
 
     ``extra['returns']`` [B] are the lambda-returns.
+
+    :param is_huber: True: Huber loss. False: squared error
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -1,4 +1,5 @@
-"""Update of augmented random search (Mania et al. 2018)."""
+"""Update of augmented random search (Mania et al. 2018, "Simple random search provides a competitive approach to
+reinforcement learning")."""
 
 from __future__ import annotations
 
@@ -8,7 +9,10 @@ import numpy as np
 
 
 def direction_of(seed: int, weights: Sequence[np.ndarray]) -> np.ndarray:
-    """The direction [P] of a seed, for P weights: standard normal. Processes exchange seeds instead."""
+    """The direction [P] of a seed: standard normal numbers. Processes exchange seeds instead of directions.
+
+    :param weights: arrays with P numbers in total
+    """
     return np.random.default_rng(seed).standard_normal(sum(array.size for array in weights))
 
 

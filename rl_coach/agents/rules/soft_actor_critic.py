@@ -94,7 +94,8 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
 
 
 def soft_actor_critic_stages(temperature: float = 1.0) -> Stages:
-    """``soft_actor_critic_rule`` as one stage, with the sum of absolute gradients of the policy as a signal."""
+    """The update of ``soft_actor_critic_rule`` as one stage. The signal ``Policy_grads_sumabs`` is the sum of the
+    policy's absolute gradients."""
     rule = soft_actor_critic_rule(temperature)
     return (Stage(("policy", "q", "v"), rule, gradient_sums=(("Policy_grads_sumabs", "policy"),)),)
 

@@ -43,6 +43,7 @@ def value_decomposition_rule(
 
     ``actions`` is [B, N]. The players' values [B, N, A] are 0 for a player that is not present.
 
+    :param is_huber: True: Huber loss. False: squared error
     :param mask_name: the observation [B, N, A] that says which actions are allowed
     :param select_actions: as in ``q_learning_rule``, with values [B, N, A] and actions [B, N]
     :param needs_online: True if ``select_actions`` uses the online network's values
