@@ -654,7 +654,7 @@ class Agent(CoachNames, AgentInterface):
         return agent_state.state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore a state that ``get_state`` returned, and begin a new episode."""
+        """Restore a state that ``get_state`` returned. The next step must begin a new episode."""
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
