@@ -72,19 +72,11 @@ class Tracker(Callback):
         raise NotImplementedError
 
     def log(self, values: Mapping[str, float], steps: int) -> None:
-        """Send values.
-
-        :param values: the values by name
-        :param steps: the environment steps at the time of the values
-        """
+        """Send values by name, with the environment steps at their time."""
         raise NotImplementedError
 
     def log_video(self, path: pathlib.Path, steps: int) -> None:
-        """Send a video.
-
-        :param path: the file, MP4 or GIF
-        :param steps: the environment steps at the time of the video
-        """
+        """Send a video (MP4 or GIF), with the environment steps at its time."""
         raise NotImplementedError
 
     def log_folder(self, folder: pathlib.Path, name: str) -> None:

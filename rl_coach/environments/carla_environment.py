@@ -165,7 +165,6 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         self.camera_width = 180
         self.experiment_suite: Any = None
         self.config: str | None = None
-        self.level = level
         self.quality = self.Quality.LOW
         self.cameras: list[Union[CameraTypes, str]] = [CameraTypes.FRONT]
         self.weather_id = [1]

@@ -131,7 +131,6 @@ class GymVectorEnvironment(GymEnvironmentParameters):
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
-        self.frame_skip = 1
         self.default_input_filter = NoInputFilter()
         self.default_output_filter = NoOutputFilter()
 

@@ -86,12 +86,11 @@ class OldApiEnvironment(gym.Env):
         if not self._takes_seed and seed is not None and hasattr(self.env, "seed"):
             self.env.seed(seed)
         answer = self.env.reset(seed=seed) if self._takes_seed else self.env.reset()
-        if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
+        is_pair = isinstance(answer, tuple) and len(answer) == 2
+        if is_pair and isinstance(answer[1], dict):
             return answer
         self.is_needed = True
-        if isinstance(answer, tuple) and len(answer) == 2 and answer[1] is None:
-            return answer[0], {}
-        return answer, {}
+        return answer[0] if is_pair and answer[1] is None else answer, {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         answer = self.env.step(action)
