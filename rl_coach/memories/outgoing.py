@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
 from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.memories.memory import (
@@ -14,6 +14,8 @@ from rl_coach.memories.memory import (
 )
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import short_dynamic_import
+
+_SAME = ("samples_sequences", "takes_first_priorities", "keeps_demonstrations")
 
 
 class OutgoingMemoryParameters(MemoryParameters):
@@ -29,36 +31,25 @@ class OutgoingMemoryParameters(MemoryParameters):
         super().__init__()
         self.max_size = (MemoryGranularity.Episodes, 0)
         own = short_dynamic_import(memory.path)
-        self.stores_episodes = sends_segments or receives_episodes(own)
-        self.knows_episodes = returns_complete_episodes(own)
-        self.samples_sequences = bool(own.samples_sequences)
-        self.takes_first_priorities = bool(own.takes_first_priorities)
-        self.keeps_demonstrations = bool(own.keeps_demonstrations)
+        self.traits = {
+            "stores_episodes": sends_segments or receives_episodes(own),
+            "knows_episodes": returns_complete_episodes(own),
+            **{name: bool(getattr(own, name)) for name in _SAME},
+        }
 
 
 class OutgoingMemory(Memory):
     """A memory of transitions that have not been sent. The trainer's memory will store them in the same order and form.
 
     :param max_size: ignored, because transitions are removed when they are sent
-    :param stores_episodes: True if the trainer's memory stores whole episodes, or if the trainer learns from segments
-        of episodes. The other parameters are attributes of the trainer's memory; see ``Memory``
+    :param traits: attributes of the trainer's memory, such as ``knows_episodes``, by name. ``stores_episodes`` is also
+        True if the trainer learns from segments of episodes
     """
 
-    def __init__(
-        self,
-        max_size: tuple[MemoryGranularity, int],
-        stores_episodes: bool,
-        samples_sequences: bool = False,
-        knows_episodes: bool = False,
-        takes_first_priorities: bool = False,
-        keeps_demonstrations: bool = False,
-    ):
+    def __init__(self, max_size: tuple[MemoryGranularity, int], traits: Mapping[str, bool]):
         super().__init__(max_size)
-        self.stores_episodes = stores_episodes
-        self.samples_sequences = samples_sequences
-        self.knows_episodes = knows_episodes
-        self.takes_first_priorities = takes_first_priorities
-        self.keeps_demonstrations = keeps_demonstrations
+        for name, value in traits.items():
+            setattr(self, name, value)
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:

@@ -72,7 +72,7 @@ class RedisPubSubBackend(MemoryBackend):
 
     def __init__(self, params: RedisPubSubMemoryBackendParameters):
         super().__init__(params)
-        self._memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
+        self._memory = OutgoingMemory((MemoryGranularity.Episodes, 0), {"stores_episodes": False})
         self._link: WorkerLink | None = None
         self._subscription: RedisSub | None = None
 
