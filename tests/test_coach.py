@@ -249,6 +249,18 @@ def test_bad_keywords_raise():
         CoachInterface(preset="recorder.py", sed=1)
 
 
+@pytest.mark.parametrize("keyword", [{"budget": "1min"}, {"list": True}, {"at_once": 2}, {"version": True}])
+def test_flags_of_the_command_are_no_keywords(keyword):
+    (name,) = keyword
+    with pytest.raises(CoachError, match=rf"^{name}=.*: CoachInterface does not have this keyword"):
+        CoachInterface(preset="recorder.py", **keyword)
+
+
+def test_a_callback_of_another_class_is_refused():
+    with pytest.raises(CoachError, match=r"^callbacks: 3 is not an object of a subclass of"):
+        CoachInterface(preset="recorder.py", callbacks=[3])
+
+
 @pytest.mark.parametrize("seeds", [3, "0-2", [0, 1], 0])
 def test_several_seeds_are_of_the_command(seeds):
     with pytest.raises(CoachError, match=r"^seeds=.*: CoachInterface starts only one run.*seed=.*each seed$"):

@@ -281,7 +281,7 @@ MOST_SECONDS = 30 * 24 * 3600
 DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
-_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
+ONLY_OF_THE_COMMAND = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
 
 
 def _directory(text: str) -> str:
@@ -845,7 +845,7 @@ def keywords() -> frozenset[str]:
     """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print a text,
     ``--budget`` and flags for several runs are not accepted."""
     actions = get_argument_parser()._actions
-    return frozenset(action.dest for action in actions) - _NO_KEYWORDS
+    return frozenset(action.dest for action in actions) - ONLY_OF_THE_COMMAND
 
 
 _OF_THE_WHOLE_RUN = {
