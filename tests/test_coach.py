@@ -165,6 +165,8 @@ def test_what_is_said_at_the_end():
     ("arguments", "part"),
     [
         ([], "no preset given"),
+        (["-lvl", "", "-p", "recorder.py"], "argument -lvl/--level: the value is empty"),
+        (["-crd", "", "-p", "recorder.py"], "argument -crd/--checkpoint_restore_dir: the value is empty"),
         (["--sed", "3", "-p", "recorder.py"], "unknown flag '--sed'; did you mean '--seed'"),
         (["-p"], "expected one argument"),
         (["-p", "CartPole_DNQ"], "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),

@@ -291,6 +291,12 @@ def _directory(text: str) -> str:
     return text
 
 
+def _not_empty(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("the value is empty, as if it came from an unset variable of the shell")
+    return text
+
+
 def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
     """A function that converts a text to a whole number from ``smallest`` to ``largest``."""
 
@@ -378,16 +384,16 @@ _FLAGS = {
         _flag("--seeds_program", argparse.SUPPRESS, metavar="ADDRESS"),  # of the process that computes all seeds
     ],
     "changes to the preset": [
-        _flag("-lvl --level", "the environment's level, for example pong or hopper", metavar="LEVEL"),
+        _flag("-lvl --level", "the environment's level, for example pong or hopper", type=_not_empty, metavar="LEVEL"),
         _flag("-cp --custom_parameter",
               "path=value settings, separated by semicolons; a value is a literal, arithmetic, or a constructor "
               "such as EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)", metavar="SETTINGS"),
         _flag("-et --environment_type",
               "environment parameters that replace those of the preset, as module:Class or file.py:Class",
-              metavar="MODULE:CLASS"),
+              type=_not_empty, metavar="MODULE:CLASS"),
         _flag("-ept --exploration_policy_type",
               "exploration parameters that replace those of the preset, as module:Class or file.py:Class",
-              metavar="MODULE:CLASS"),
+              type=_not_empty, metavar="MODULE:CLASS"),
     ],
     "running": [
         _flag("--callback",
@@ -430,8 +436,8 @@ _FLAGS = {
         _flag("-crd --checkpoint_restore_dir",
               "start from the newest checkpoint in DIR, from the checkpoint DIR/NAME.ckpt, or from the best checkpoint"
               " DIR/best",
-              metavar="DIR"),
-        _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
+              type=_not_empty, metavar="DIR"),
+        _flag("-crf --checkpoint_restore_file", "start from this checkpoint", type=_not_empty, metavar="FILE"),
         _flag("--resume",
               "continue a stopped experiment exactly where it stopped, with its preset and its settings; -cp adds "
               "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
