@@ -117,12 +117,14 @@ class CoachInterface(CoachLauncher):
         given = {name: value for name, value in locals().items() if name in command_line.keywords()}
         # flags that are on by default are passed on only if they are switched off
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
-        seeds: Any = unknown.get("seeds")
-        if seeds is not None and seeds is not False:
-            raise CoachError(_SEVERAL.format(f"seeds={seeds!r}"))
-        for name, value in unknown.items():
-            if name in command_line.ONLY_OF_THE_COMMAND and value is not None and value is not False:
-                raise CoachError(f"{name}={value!r}: CoachInterface does not have this keyword; use the command coach")
+        others: dict[str, Any] = {**unknown}
+        others = {name: value for name, value in others.items() if value is not None and value is not False}
+        if "seeds" in others:
+            raise CoachError(_SEVERAL.format(f"seeds={others['seeds']!r}"))
+        for name in command_line.ONLY_OF_THE_COMMAND & others.keys():
+            raise CoachError(
+                f"{name}={others[name]!r}: CoachInterface does not have this keyword; use the command coach"
+            )
         with warnings.catch_warnings():  # the program shows its warnings again afterwards
             self._prepare(command_line.arguments_from_keywords(given | unknown), callbacks)
 

@@ -60,5 +60,5 @@ def run_directories(directory: str | os.PathLike[str]) -> list[str]:
 def refuse_group(directory: str | os.PathLike[str], verb: str) -> None:
     """Raise a ``CoachError`` if the directory contains several runs. :param verb: the use of a run, for the message"""
     if is_group(directory):
-        one = run_directories(directory)[:1] or [directory]
+        one = run_directories(directory)[:1] or [os.fspath(directory)]
         raise CoachError(f"'{directory}' has several runs: {verb} one of them, such as {one[0]}")
