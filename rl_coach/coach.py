@@ -117,17 +117,27 @@ class CoachInterface(CoachLauncher):
         given = {name: value for name, value in locals().items() if name in command_line.keywords()}
         # flags that are on by default are passed on only if they are switched off
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
-        seeds: Any = unknown.get("seeds")
-        if seeds is not None and seeds is not False:
-            raise CoachError(_SEVERAL.format(f"seeds={seeds!r}"))
+        others: dict[str, Any] = {**unknown}
+        others = {name: value for name, value in others.items() if value is not None and value is not False}
+        if "seeds" in others:
+            raise CoachError(_SEVERAL.format(f"seeds={others['seeds']!r}"))
+        for name in command_line.ONLY_OF_THE_COMMAND & others.keys():
+            raise CoachError(
+                f"{name}={others[name]!r}: CoachInterface does not have this keyword; use the command coach"
+            )
         with warnings.catch_warnings():  # the program shows its warnings again afterwards
             self._prepare(command_line.arguments_from_keywords(given | unknown), callbacks)
 
     def _prepare(self, arguments: Sequence[str], callbacks: Sequence[Callback]) -> None:
+        from rl_coach.callbacks import Callback
+
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         if flag_checks.are_several(self.args):
             raise CoachError(_SEVERAL.format(f"resume={self.args.resume!r}"))
         self._has_workers = flag_checks.wants_workers(self.args)
+        for one in callbacks:
+            if not isinstance(one, Callback):
+                raise CoachError(f"callbacks: {one!r} is not an object of a subclass of rl_coach.callbacks.Callback")
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         if callbacks and self._has_workers:

@@ -165,6 +165,8 @@ def test_what_is_said_at_the_end():
     ("arguments", "part"),
     [
         ([], "no preset given"),
+        (["-lvl", "", "-p", "recorder.py"], "argument -lvl/--level: the value is empty"),
+        (["-crd", "", "-p", "recorder.py"], "argument -crd/--checkpoint_restore_dir: the value is empty"),
         (["--sed", "3", "-p", "recorder.py"], "unknown flag '--sed'; did you mean '--seed'"),
         (["-p"], "expected one argument"),
         (["-p", "CartPole_DNQ"], "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
@@ -247,6 +249,18 @@ def test_stopping_from_the_keyboard_before_it_begins_leaves_nothing(capsys):
 def test_bad_keywords_raise():
     with pytest.raises(CoachError, match="did you mean '--seed'"):
         CoachInterface(preset="recorder.py", sed=1)
+
+
+@pytest.mark.parametrize("keyword", [{"budget": "1min"}, {"list": True}, {"at_once": 2}, {"version": True}])
+def test_flags_of_the_command_are_no_keywords(keyword):
+    (name,) = keyword
+    with pytest.raises(CoachError, match=rf"^{name}=.*: CoachInterface does not have this keyword"):
+        CoachInterface(preset="recorder.py", **keyword)
+
+
+def test_a_callback_of_another_class_is_refused():
+    with pytest.raises(CoachError, match=r"^callbacks: 3 is not an object of a subclass of"):
+        CoachInterface(preset="recorder.py", callbacks=[3])
 
 
 @pytest.mark.parametrize("seeds", [3, "0-2", [0, 1], 0])

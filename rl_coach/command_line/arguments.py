@@ -281,13 +281,19 @@ MOST_SECONDS = 30 * 24 * 3600
 DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
-_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
+ONLY_OF_THE_COMMAND = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
 
 
 def _directory(text: str) -> str:
     """Refuse an empty name of a directory, because it comes from an unset variable of the shell."""
     if not text:
         raise argparse.ArgumentTypeError("'' is not a directory")
+    return text
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("the value is empty, as if it came from an unset variable of the shell")
     return text
 
 
@@ -378,16 +384,16 @@ _FLAGS = {
         _flag("--seeds_program", argparse.SUPPRESS, metavar="ADDRESS"),  # of the process that computes all seeds
     ],
     "changes to the preset": [
-        _flag("-lvl --level", "the environment's level, for example pong or hopper", metavar="LEVEL"),
+        _flag("-lvl --level", "the environment's level, for example pong or hopper", type=_not_empty, metavar="LEVEL"),
         _flag("-cp --custom_parameter",
               "path=value settings, separated by semicolons; a value is a literal, arithmetic, or a constructor "
               "such as EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)", metavar="SETTINGS"),
         _flag("-et --environment_type",
               "environment parameters that replace those of the preset, as module:Class or file.py:Class",
-              metavar="MODULE:CLASS"),
+              type=_not_empty, metavar="MODULE:CLASS"),
         _flag("-ept --exploration_policy_type",
               "exploration parameters that replace those of the preset, as module:Class or file.py:Class",
-              metavar="MODULE:CLASS"),
+              type=_not_empty, metavar="MODULE:CLASS"),
     ],
     "running": [
         _flag("--callback",
@@ -430,8 +436,8 @@ _FLAGS = {
         _flag("-crd --checkpoint_restore_dir",
               "start from the newest checkpoint in DIR, from the checkpoint DIR/NAME.ckpt, or from the best checkpoint"
               " DIR/best",
-              metavar="DIR"),
-        _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
+              type=_not_empty, metavar="DIR"),
+        _flag("-crf --checkpoint_restore_file", "start from this checkpoint", type=_not_empty, metavar="FILE"),
         _flag("--resume",
               "continue a stopped experiment exactly where it stopped, with its preset and its settings; -cp adds "
               "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
@@ -850,7 +856,7 @@ def keywords() -> frozenset[str]:
     """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print a text,
     ``--budget`` and flags for several runs are not accepted."""
     actions = get_argument_parser()._actions
-    return frozenset(action.dest for action in actions) - _NO_KEYWORDS
+    return frozenset(action.dest for action in actions) - ONLY_OF_THE_COMMAND
 
 
 _OF_THE_WHOLE_RUN = {
