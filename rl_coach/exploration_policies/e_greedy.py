@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rl_coach.exploration_policies.exploration_policy import (
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, Space
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
@@ -224,20 +224,28 @@ class EGreedy(ExplorationPolicy):
             policy.current_random_value = self.rng.random()
         return policy
 
-    def for_evaluation(self) -> EGreedy:
+    @property
+    def keeps_no_episode_state(self) -> bool:
         continuous = self.continuous_exploration_policy
-        keeps_nothing = continuous is None or continuous.for_evaluation() is continuous
-        return super().for_evaluation() if keeps_nothing else self._copied((Space,))
+        return super().keeps_no_episode_state and (continuous is None or continuous.keeps_no_episode_state)
 
     def episode_state(self) -> Any:
-        continuous = self.continuous_exploration_policy
-        return super().episode_state() if continuous is None else continuous.episode_state()
+        """The state of the episode. Each actor with its own policy also draws its own ``current_random_value``."""
+        if self.keeps_no_episode_state:
+            return None
+        state, continuous = super().episode_state() or {}, self.continuous_exploration_policy
+        if continuous is not None:
+            state["continuous_exploration_policy"] = continuous.episode_state()
+        return {**state, "current_random_value": self.current_random_value}
 
     def set_episode_state(self, state: Any) -> None:
-        if self.continuous_exploration_policy is None:
-            super().set_episode_state(state)
-        else:
-            self.continuous_exploration_policy.set_episode_state(state)
+        if self.continuous_exploration_policy is not None:
+            # older checkpoints have only the state of the continuous policy
+            own = dict(state) if isinstance(state, Mapping) and "current_random_value" in state else {}
+            of_continuous = own.pop("continuous_exploration_policy", None) if own else state
+            self.continuous_exploration_policy.set_episode_state(of_continuous)
+            state = own
+        super().set_episode_state(state)
 
     def get_control_param(self) -> Any:
         """Epsilon, or the continuous policy's parameter."""

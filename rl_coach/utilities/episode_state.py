@@ -43,6 +43,11 @@ class KeepsEpisodeState:
         """True if ``episode_attributes`` names all attributes of the episode."""
         return self.episode_attributes is not None and not _OVERRIDES.is_replaced(self, "episode_attributes")
 
+    @property
+    def keeps_no_episode_state(self) -> bool:
+        """True if the class declares that it keeps no state of an episode."""
+        return self.declares_episode_state and not self.episode_attributes
+
     def for_another_actor(self) -> Any:
         """This object for another actor: a copy at the start of an episode, or the object itself if it keeps no state
         of an episode.
@@ -67,8 +72,7 @@ class KeepsEpisodeState:
 
         :raises CoachError: if the object cannot be copied
         """
-        keeps_nothing = self.declares_episode_state and not self.episode_attributes
-        return self if keeps_nothing else self._copied((Space,))
+        return self if self.keeps_no_episode_state else self._copied((Space,))
 
     def _copied(self, shared_kinds: tuple[type, ...]) -> Any:
         """A deep copy. It shares attributes of ``shared_kinds`` with this object."""

@@ -213,6 +213,25 @@ class TestEGreedy:
         schedules = [policy.continuous_exploration_policy.noise_schedule for policy in (first, second)]
         assert schedules[0] is not schedules[1]
 
+    @pytest.mark.parametrize("draws", range(8))
+    def test_another_actor_continues_its_episode_exactly(self, draws):
+        def actors(seed):
+            first = in_phase(EGreedy(BOX, ConstantSchedule(0.5), 0.0, OUProcessParameters()), seed=seed)
+            return first, first.for_another_actor()
+
+        (first, second), (restored, other) = actors(0), actors(1)
+        drawn(second, count=draws)
+        restored.set_state(first.get_state())
+        other.set_episode_state(second.episode_state())
+        assert np.array_equal(drawn(second, count=5), drawn(other, count=5))
+
+    def test_an_episode_of_an_older_checkpoint_continues(self):
+        policy = in_phase(EGreedy(BOX, ConstantSchedule(0.5), 0.0, OUProcessParameters()))
+        policy.set_episode_state({"state": np.array([3.0, 4.0])})
+        assert np.array_equal(policy.continuous_exploration_policy.state, [3.0, 4.0])
+        policy.set_episode_state(None)
+        assert np.array_equal(policy.continuous_exploration_policy.state, [3.0, 4.0])
+
 
 @pytest.mark.parametrize("kind", [OUProcess, ContinuousActionExplorationPolicy])
 def test_discrete_actions_are_refused(kind):
