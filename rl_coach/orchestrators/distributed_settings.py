@@ -379,10 +379,7 @@ _OF_PROGRAMS = {
 _PLACEMENT = (*_OF_NODES, *_OF_PROGRAMS)
 _POD_KEYS = {
     "image": _IMAGE,
-    "cpu": _QUANTITY,
-    "memory": _QUANTITY,
-    "cpu_limit": _QUANTITY,
-    "memory_limit": _QUANTITY,
+    **dict.fromkeys(("cpu", "memory", "cpu_limit", "memory_limit"), _QUANTITY),
     "gpus": _whole(0),
     **_OF_NODES,
     **_OF_PROGRAMS,
