@@ -418,10 +418,15 @@ class Agent:
         if graph.phase is RunPhase.HEATUP:
             graph.leave_heatup_if_over()
             return
-        if self.updates_itself:
+        if self._learns_now:
             graph.train()
         if graph.writes_checkpoints and graph.checkpoints.schedule.is_regular:
             graph.occasionally_save_checkpoint()
+
+    @property
+    def _learns_now(self) -> bool:
+        """True if ``observe`` makes updates after the current step."""
+        return self.updates_itself
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
         """Learn now: make a phase of updates from the memory, or one update on a batch. The algorithm counts the steps

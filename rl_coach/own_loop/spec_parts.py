@@ -65,6 +65,7 @@ class Definition:
     :param settings: values by path, for ``apply_settings``
     :param arguments: further arguments of ``make_agent``
     :param buffer_size: number of steps after which an episode is cut; None for no limit
+    :param first_update: number of steps before the first update
     :param space: the Gymnasium space of the states
     :param shapes: the shape of each state after preprocessing, by the name of its observation
     """
@@ -73,6 +74,7 @@ class Definition:
     settings: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     buffer_size: int | None = None
+    first_update: int = 0
     space: Any = None
     shapes: dict[str, tuple[int, ...]] = field(init=False)
 
@@ -103,11 +105,9 @@ class Definition:
         if value is not None:
             self.settings[path] = value
 
-    def wait(self, steps: int | None) -> None:
-        """Act with the policy for a number of steps before the first update."""
-        if steps is not None:
-            self.arguments["heatup_steps"] = steps
-            self.settings["algorithm.heatup_using_network_decisions"] = True
+    def wait(self, steps: int) -> None:
+        """Set the number of steps before the first update. The agent explores in these steps, too."""
+        self.first_update = steps
 
     def play(self, count: int | None, in_episodes: bool) -> None:
         """Set the number of steps, or of episodes, that are played between two phases of updates."""
