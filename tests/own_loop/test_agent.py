@@ -393,6 +393,7 @@ def test_several_environments_are_named_and_answer_when_they_want():
     agent.observe([0.0, 0.0], [False, True], env_ids=["north", "west"], next_states=[state(0.1), state(0.2)])
     for ids, reason in [
         ("east", "there is no environment 'east'"),
+        ([["south"]], r"there is no environment \['south'\]"),
         (["west", "west"], "contains an environment twice"),
     ]:
         with pytest.raises(CoachError, match=reason):
