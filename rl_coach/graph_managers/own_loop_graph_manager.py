@@ -39,7 +39,10 @@ class OwnLoopGraphManager(BasicRLGraphManager):
     def enter_phase(self) -> None:
         """Begin heatup, or training if heatup is over. Do nothing if a phase has begun already."""
         if self.phase is RunPhase.UNDEFINED:
-            self.phase = RunPhase.HEATUP if self._heatup_left() > 0 else RunPhase.TRAIN
+            # a loaded agent may be in the last episode of its heatup
+            completes_episode = self.top_level_manager.has_one_episode and not self.reset_required
+            is_heatup = not self.improvement.has_begun and (self._heatup_left() > 0 or completes_episode)
+            self.phase = RunPhase.HEATUP if is_heatup else RunPhase.TRAIN
             if self.phase is RunPhase.TRAIN and not self.improvement.has_begun:
                 self.improvement.begin()
 

@@ -348,11 +348,7 @@ def _secrets(text: str) -> tuple[tuple[str, str, str], ...]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The kind of values of a key.
-
-    :param parse: converts a text to a value; raises ValueError, or OSError with the reason
-    :param allowed: description of the allowed texts
-    """
+    """The kind of values of a key. ``parse`` raises a ValueError for a text, or an OSError with the reason."""
 
     parse: Callable[[str], Any]
     allowed: str
@@ -379,10 +375,7 @@ _OF_PROGRAMS = {
 _PLACEMENT = (*_OF_NODES, *_OF_PROGRAMS)
 _POD_KEYS = {
     "image": _IMAGE,
-    "cpu": _QUANTITY,
-    "memory": _QUANTITY,
-    "cpu_limit": _QUANTITY,
-    "memory_limit": _QUANTITY,
+    **dict.fromkeys(("cpu", "memory", "cpu_limit", "memory_limit"), _QUANTITY),
     "gpus": _whole(0),
     **_OF_NODES,
     **_OF_PROGRAMS,

@@ -130,15 +130,11 @@ class Trial:
         return outcome
 
     def _create(self) -> None:
-        try:
-            owner = self.cluster.create(manifests.suspended(manifests.trainer_job(self.description)))
-            say(f"job '{self._job}' in namespace '{self.cluster.namespace}'")
-        except ClusterError as error:
-            if error.status != CONFLICT:
-                raise
+        owner, how = self._create_unless_there(manifests.suspended(manifests.trainer_job(self.description))), ""
+        if owner is None:
             # An earlier process has created the Job and has ended. This process follows the same Job.
-            owner = self._job_that_is_there()
-            say(f"following the existing job '{self._job}' in namespace '{self.cluster.namespace}'")
+            owner, how = self._job_that_is_there(), "following the existing "
+        say(f"{how}job '{self._job}' in namespace '{self.cluster.namespace}'")
         for manifest in manifests.dependents(self.description):
             # an earlier process may have created the object already
             self._create_unless_there(manifests.owned(manifest, owner))
@@ -151,12 +147,13 @@ class Trial:
             raise CoachError(f"job '{self._job}' of an earlier run is still being removed: try again in a minute")
         return found
 
-    def _create_unless_there(self, manifest: Manifest) -> None:
+    def _create_unless_there(self, manifest: Manifest) -> Manifest | None:
         try:
-            self.cluster.create(manifest)
+            return self.cluster.create(manifest)
         except ClusterError as error:
             if error.status != CONFLICT:
                 raise
+            return None
 
     def _last_status(self) -> dict[str, Any]:
         """The last status that a pod of the trial wrote; empty without a status."""

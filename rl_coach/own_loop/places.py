@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Hashable, Sequence
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Places:
             return list(range(len(self._names)))
         named = list(env_ids) if self.is_batch(env_ids) else [env_ids]
         for name in named:
-            if name not in self._indices:
+            if not isinstance(name, Hashable) or name not in self._indices:
                 raise CoachError(f"there is no environment {name!r}{choose_from(str(name), map(str, self._names))}")
         if len(set(named)) < len(named):
             raise CoachError(f"env_ids contains an environment twice: {named}")

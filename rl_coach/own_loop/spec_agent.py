@@ -174,6 +174,7 @@ class Spec:
     :param space: the Gymnasium space of the states
     :param actions: the actions
     :param buffer_size: number of steps after which an episode is cut; None for no limit
+    :param first_update: number of steps before the first update
     :param arguments: further arguments of ``make_agent``
     """
 
@@ -182,6 +183,7 @@ class Spec:
     space: Any
     actions: Actions
     buffer_size: int | None
+    first_update: int
     arguments: dict[str, Any]
 
 
@@ -316,7 +318,8 @@ class SpecAgent(Agent):
         if algorithm.complete is not None:
             algorithm.complete(definition, fields)
         fields.finish()
-        self.spec = Spec(family.name, document, space, actions, definition.buffer_size, dict(arguments))
+        limits = (definition.buffer_size, definition.first_update)
+        self.spec = Spec(family.name, document, space, actions, *limits, dict(arguments))
         make_agent(
             definition.parameters, observation_space=space, action_space=actions.space, agent_class=self._begin,
             **{
@@ -330,6 +333,10 @@ class SpecAgent(Agent):
         Agent.__init__(self, graph, env_ids, updates_itself, definition)
         self.env_names = list(env_ids)
         return self
+
+    @property
+    def _learns_now(self) -> bool:
+        return super()._learns_now and self.total_steps >= self.spec.first_update
 
     def act(self, states: Any, env_ids: Any = None, deterministic: bool = False, infos: Any = None) -> Any:
         chosen = super().act(states, env_ids, deterministic, infos)

@@ -29,7 +29,7 @@ from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationRep
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, Schedule, after
-from rl_coach.utilities.spec_fields import Fields, number, shown
+from rl_coach.utilities.spec_fields import Fields, is_empty, number, shown
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -65,6 +65,7 @@ class Definition:
     :param settings: values by path, for ``apply_settings``
     :param arguments: further arguments of ``make_agent``
     :param buffer_size: number of steps after which an episode is cut; None for no limit
+    :param first_update: number of steps before the first update
     :param space: the Gymnasium space of the states
     :param shapes: the shape of each state after preprocessing, by the name of its observation
     """
@@ -73,6 +74,7 @@ class Definition:
     settings: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     buffer_size: int | None = None
+    first_update: int = 0
     space: Any = None
     shapes: dict[str, tuple[int, ...]] = field(init=False)
 
@@ -103,11 +105,9 @@ class Definition:
         if value is not None:
             self.settings[path] = value
 
-    def wait(self, steps: int | None) -> None:
-        """Act with the policy for a number of steps before the first update."""
-        if steps is not None:
-            self.arguments["heatup_steps"] = steps
-            self.settings["algorithm.heatup_using_network_decisions"] = True
+    def wait(self, steps: int) -> None:
+        """Set the number of steps before the first update. The agent explores in these steps, too."""
+        self.first_update = steps
 
     def play(self, count: int | None, in_episodes: bool) -> None:
         """Set the number of steps, or of episodes, that are played between two phases of updates."""
@@ -185,8 +185,7 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
 
 
 def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
-    """The layers of several paths. Each path except the last one reads one state, and ends in an ``output`` that the
-    last path reads."""
+    """The layers of several paths. The last path reads the outputs of the others, which read one state each."""
     by_name: dict[str, Stack] = {}
     for index, path in enumerate(paths):
         here, layers = f"{where}[{index}]", list(path)
@@ -352,8 +351,7 @@ def _rename_embedders(definition: Definition, name: str) -> None:
 
 
 def _rescaling(definition: Definition, name: str) -> dict[str, float] | None:
-    """The divisors of a state in the network: None for Coach's defaults; 1 if the specification itself filters the
-    state."""
+    """The divisors of a state in the network: None for Coach's defaults; 1 if the specification filters it."""
     filters = definition.parameters.input_filter
     has_own = filters is not None and name in filters.observation_filters
     return dict.fromkeys(INPUT_RESCALING, 1.0) if has_own else None
@@ -485,5 +483,5 @@ def left_out(fields: Fields, reason: str, *names: str) -> None:
     """Warn of keys that have no effect, except if their values are empty or 0."""
     for name in names:
         value = fields.get(name)
-        if value is not None and value is not False and value != 0 and value != "":
+        if not is_empty(value) and value != 0:
             logger.warning("the spec's '%s' is ignored: %s", fields.path(name), reason)

@@ -163,25 +163,24 @@ def _not_ignored() -> list[int]:
 
 
 @contextlib.contextmanager
-def held_back() -> Iterator[None]:
+def _masked(how: int) -> Iterator[None]:
+    before = signal.pthread_sigmask(how, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def held_back() -> contextlib.AbstractContextManager[None]:
     """Inside this context, started processes block signals until they handle or ignore signals themselves. Otherwise, a
     signal during their imports would end them with a traceback.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _masked(signal.SIG_BLOCK)
 
 
-@contextlib.contextmanager
-def let_through() -> Iterator[None]:
+def let_through() -> contextlib.AbstractContextManager[None]:
     """Inside this context, ``held_back`` has no effect on started processes."""
-    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _masked(signal.SIG_UNBLOCK)
 
 
 def ignore() -> None:

@@ -27,7 +27,7 @@ from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.base_parameters import Frameworks
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.command_line.names_elsewhere import NAMES_HERE
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
@@ -198,6 +198,19 @@ def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
     stopped = agent_of("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
     stopped.learn(300, evaluate_every=100, callback=lambda one: False)
     assert stopped.total_steps == 100
+
+
+def test_an_agent_that_is_saved_in_the_last_episode_of_heatup_completes_it(tmp_path):
+    agent = agent_of("DQN", observation_space=PLACE, action_space=Discrete(2), heatup_steps=3)
+    for _ in range(5):
+        agent.act(state())
+        agent.observe(0.0, False, False, state())
+    agent.save(tmp_path)
+    for player in (agent, Agent.load(tmp_path)):
+        for ends, phase in ((False, RunPhase.HEATUP), (True, RunPhase.HEATUP), (False, RunPhase.TRAIN)):
+            player.act(state())
+            assert player.graph_manager.phase is phase
+            player.observe(0.0, ends, False, state())
 
 
 def test_learning_after_a_loop_has_no_second_heatup():
@@ -380,6 +393,7 @@ def test_several_environments_are_named_and_answer_when_they_want():
     agent.observe([0.0, 0.0], [False, True], env_ids=["north", "west"], next_states=[state(0.1), state(0.2)])
     for ids, reason in [
         ("east", "there is no environment 'east'"),
+        ([["south"]], r"there is no environment \['south'\]"),
         (["west", "west"], "contains an environment twice"),
     ]:
         with pytest.raises(CoachError, match=reason):

@@ -96,10 +96,28 @@ def test_a_tensorforce_spec_of_dqn():
     assert found.algorithm.discount == 0.9 and found.algorithm.rate_for_copying_weights_to_target == 0.5
     assert found.algorithm.num_consecutive_playing_steps == EnvironmentSteps(2)
     assert found.algorithm.num_steps_between_copying_online_weights_to_target == EnvironmentSteps(20)
-    assert agent.graph_manager.heatup_steps == EnvironmentSteps(6)
-    assert found.algorithm.heatup_using_network_decisions
+    assert agent.spec.first_update == 6
     epsilon = found.exploration.epsilon_schedule
     assert [epsilon.value_at(step) for step in (0, 4, 9, 50)] == [0.5, 0.5, 0.375, 0.25]
+
+
+def test_an_agent_explores_before_its_first_update():
+    agent, state = made(DQN), np.zeros(3, np.float32)
+    updates = []
+    for _ in range(12):
+        agent.act(state)
+        agent.observe(False, 1.0)
+        updates.append(agent.total_updates)
+    assert updates[5] == 0 < updates[-1] and updates == sorted(updates)
+    noisy = made(
+        {"type": "ddpg_agent", "actions_exploration": {"type": "ornstein_uhlenbeck"}, "first_update": 100},
+        states=STATES, actions={"type": "float", "min_value": -1.0, "max_value": 1.0},
+    )  # fmt: skip
+    actions = set()
+    for _ in range(5):
+        actions.add(noisy.act(state))
+        noisy.observe(False, 1.0)
+    assert len(actions) == 5 and noisy.total_updates == 0
 
 
 @pytest.mark.parametrize(
