@@ -181,7 +181,8 @@ class AgentExchange:
         return {"left": left, "unit": unit.name}
 
     def _wanted_first(self, phase: RunPhase) -> dict[str, Any]:
-        """The result of ``_wanted`` for a new policy, but at least 1, because the trainer waits for experience."""
+        """The result of ``_wanted`` for a policy that is published now, but at least 1. The trainer waits for
+        experience after it has published a policy, even if a long heatup has filled the memory already."""
         wanted = self._wanted(phase)
         return wanted if wanted["left"] is None else {**wanted, "left": max(1, wanted["left"])}
 

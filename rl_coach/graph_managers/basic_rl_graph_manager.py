@@ -100,7 +100,8 @@ class BasicRLGraphManager(GraphManager):
         return [level], [environment]
 
     def _prepare_early(self, parameters: Any, task: TaskParameters) -> None:
-        """Set JAX's options before the environment, which may use JAX: the first computation reads them."""
+        """Set JAX's options before the environment is made if the environment itself may use JAX. JAX reads the options
+        at its first computation, and then starts its threads."""
         networks = self.agent_params.network_wrappers
         if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
             set_num_threads_early(task.framework_type, task.num_threads, networks)

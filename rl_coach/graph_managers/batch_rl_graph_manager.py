@@ -351,7 +351,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         )
 
     def _filter(self, kept_back: Sequence[Any]) -> None:
-        """Apply the pre-network filter to the evaluation steps, in place. The filter's statistics do not change."""
+        """Apply the agent's pre-network filter to the states and rewards of the evaluation steps, in place. The
+        evaluation episodes contain the same transitions, so they change too. The filters' statistics do not change."""
         if changes_nothing(self.get_agent().pre_network_filter):
             return
         filtered = self.get_agent().update_loop.filtered(Batch(kept_back), may_update=False)

@@ -157,7 +157,11 @@ def agent_of_graph(
 
 
 def _own_filter(default: Any, none: type) -> Any:
-    """A new filter from an environment's default: a filter, a class or function that makes one, or None."""
+    """A new filter made from an environment's default.
+
+    :param default: a filter, which is copied; a class or function that makes a filter; or None
+    :param none: the class of the filter for the default None
+    """
     if default is None:
         return none()
     return default() if callable(default) else copy.deepcopy(default)

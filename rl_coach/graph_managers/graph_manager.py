@@ -232,7 +232,8 @@ class GraphManager(CoachNames, Constrained):
         self._run_callbacks = self._make_run_callbacks()
 
     def _reward_of_success(self) -> float | None:
-        """The reward that all episodes of an evaluation must reach to stop the run; None without one."""
+        """The reward that each episode of an evaluation must reach to meet the stop condition. None if only some of the
+        episodes must reach a reward, or if the environment has no success reward."""
         environment = self.level_managers[-1].real_environment
         if environment is None or environment.get_target_success_rate() < 1.0:
             return None
@@ -420,7 +421,11 @@ class GraphManager(CoachNames, Constrained):
             self.stop_signals.stop_if_asked()
 
     def _bound_steps(self, ends: Sequence[StepMethod], until_checkpoint: bool = False) -> None:
-        """Let one call of the top level stop at the first of some counts of this phase, or at the next checkpoint."""
+        """Limit the number of steps that the top level may take in one call: it stops at the first of some counts.
+
+        :param ends: counts of the current phase
+        :param until_checkpoint: also stop at the count of the next checkpoint
+        """
         counts, schedule = self._counts, self.checkpoints.schedule
 
         def left(unit: type[StepMethod]) -> int | None:
@@ -735,7 +740,10 @@ class GraphManager(CoachNames, Constrained):
         return view.has_reached_target if view.stop_reason is not None else self.task_parameters.apply_stop_condition
 
     def _evaluate_afresh(self, reason: str | None) -> None:
-        """Evaluate in new episodes, because training stopped at an evaluation with a high reward."""
+        """Evaluate in new episodes. The last evaluation is biased, because training stopped when its reward was high.
+
+        :param reason: the reason why training has ended
+        """
         self._reached_target = reason
         self.progress.steps_to_target = self.status().steps
         unit, episodes = type(self.evaluation_steps), self.evaluation_steps.num_steps
@@ -800,7 +808,10 @@ class GraphManager(CoachNames, Constrained):
                 self.force_next_reset = True
 
     def _evaluate_only(self, num_steps: int) -> None:
-        """Evaluate without training. :param num_steps: steps in whole episodes; 0 until interrupted"""
+        """Evaluate without training.
+
+        :param num_steps: the smallest number of environment steps, in whole episodes; 0 evaluates until interrupted
+        """
         self._show_only_evaluation()
         rewards: list[float] = []
         try:
@@ -839,7 +850,11 @@ class GraphManager(CoachNames, Constrained):
                 self.stop_signals.stop_if_asked()
 
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
-        """Print the results. :param evaluation: the statistics of a run that only evaluates; None for training"""
+        """Print the results of the run.
+
+        :param counted: the counts of training, or of evaluation if the run did not train
+        :param evaluation: the statistics of a run that only evaluates; None for training
+        """
         if self.prints_summary:
             Summary(
                 progress=self.progress,

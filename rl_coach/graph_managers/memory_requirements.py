@@ -90,7 +90,10 @@ def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUs
 
 
 def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[str, int]]:
-    """The paths and widths of consecutive fully connected layers, in the first embedder and the middleware."""
+    """The paths and widths of consecutive fully connected layers in the first embedder and in the middleware.
+
+    Other embedders and the layers that merge embedders are not counted.
+    """
     embedders = network.input_embedders_parameters
     parts = [(f"{path}.input_embedders_parameters[{name!r}]", part) for name, part in embedders.items()][:1]
     parts.append((f"{path}.middleware_parameters", network.middleware_parameters))

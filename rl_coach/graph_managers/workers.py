@@ -142,7 +142,11 @@ class Workers:
         return next((link.trouble for link in self._links if link.trouble), "")
 
     def _give_up_if_alone(self) -> None:
-        """End the run with a LostPartError after ``silence_seconds`` without Redis, data store or workers."""
+        """End the run if the trainer waits in vain.
+
+        :raises LostPartError: if Redis or the data store did not answer for ``silence_seconds``, or no worker has
+            played for so long
+        """
         most, now = self._exchange.silence_seconds, time.monotonic()
         if max(link.seconds_lost for link in self._links) > most:
             raise LostPartError(f"no Redis for {most:.0f} s: {self._trouble}")

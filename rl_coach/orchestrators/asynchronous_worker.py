@@ -264,7 +264,8 @@ class Worker:
         return {name: getattr(getattr(self._agent, name), method)() for name in FILTERS}
 
     def _exchange_statistics(self) -> None:
-        """Exchange new statistics of filters. Not in an evaluation, which restores the statistics at its end."""
+        """Send the new filter statistics of this worker, and merge the statistics of the other workers. Do nothing
+        during an evaluation, because the filters' statistics are restored after it."""
         if self._file is None or self._graph.phase is RunPhase.TEST:
             return
         gathered = {name: states for name, states in self._filters("take_gathered").items() if states}
@@ -285,7 +286,8 @@ class Worker:
 
 
 class _ToScreen(logging.Handler):
-    """Prints log records through the parent, because output of this process would damage its display."""
+    """Prints log records through the parent, because direct output of this process would damage the parent's
+    display."""
 
     def emit(self, record: logging.LogRecord) -> None:
         screen.print(self.format(record))

@@ -274,7 +274,8 @@ class AsynchronousWorkers:
             self._delete_file()
 
     def _delete_file(self) -> None:
-        """Delete the file. The system frees its memory when the last worker, which has opened it, ends."""
+        """Delete the file of the shared memory. Workers still use the open file. The system frees its memory when the
+        last worker ends."""
         if self._path:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
@@ -303,7 +304,8 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def _has_ended(self, index: int, message: Ended) -> None:
-        """Record the end of a worker. If it has reached its goal, stop all workers, which share its weights."""
+        """Record the end of a worker. If the worker has reached its goal, stop all workers, because all share the same
+        weights."""
         self._running[index].has_ended = True
         if message.reason is not None:
             screen.success(message.reason)
@@ -387,7 +389,10 @@ def _summary_of(report: Report) -> str:
 
 
 def _make_file(num_bytes: int) -> str:
-    """Make a file of zeros, in memory if possible. :return: its path :raises CoachError: if there is no space"""
+    """Make a file of zeros, in memory if possible. :return: the path of the file
+
+    :raises CoachError: if there is no space for the file
+    """
     has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
     try:

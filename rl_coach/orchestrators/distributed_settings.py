@@ -348,7 +348,11 @@ def _secrets(text: str) -> tuple[tuple[str, str, str], ...]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The kind of values of a key. ``parse`` raises a ValueError for a text, or an OSError with the reason."""
+    """The kind of values of a key.
+
+    :param parse: converts a text to a value; raises ValueError, or OSError with the reason
+    :param allowed: description of the allowed texts
+    """
 
     parse: Callable[[str], Any]
     allowed: str

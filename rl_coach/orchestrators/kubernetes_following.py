@@ -320,7 +320,8 @@ class Follower:
             self._claim(change.object)
 
     def _take_event(self, change: Change) -> None:
-        """Print a warning of the cluster about an object of this run. Keep a warning about an unknown object."""
+        """Print a warning of the cluster about an object of this run. A warning about an unknown object is kept until
+        the object is known."""
         event = change.object
         if change.is_deleted:
             return

@@ -138,7 +138,10 @@ class LocalOrchestrator:
         return self._stop_trainer()
 
     def _trouble_of(self, worker: WatchedProcess) -> int | None:
-        """Restart a worker that has ended. :return: an exit code if the run must end; None to continue"""
+        """Restart a worker that has ended, unless the trainer has said that the run is over.
+
+        :return: an exit code if the run must end; None to continue
+        """
         code = worker.code
         # At the end of a run, the workers may end some seconds before the trainer.
         if code is None or (code == DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
@@ -150,7 +153,10 @@ class LocalOrchestrator:
         return None
 
     def _starts_again(self, process: WatchedProcess, senders: str = "") -> bool:
-        """Restart a process, unless it has failed too often. :param senders: prefix of its senders' names"""
+        """Restart a process. :return: False if the process has failed too often
+
+        :param senders: the prefix of the sender's name in the process's chunks; empty for the trainer
+        """
         assert self._connection is not None
         stored = stored_by_sender(self._connection, self._order.run)
         if stored is not None:
@@ -168,7 +174,10 @@ class LocalOrchestrator:
         return code if code is not None and code > 0 else 128 + self._asked
 
     def _let_trainer_end(self, number: int) -> None:
-        """Send a signal, and wait until the trainer has saved its state, or a second signal arrives."""
+        """Let the trainer save its state and end. A second signal to this process ends the trainer without saving.
+
+        :param number: the signal to send
+        """
         assert self._trainer is not None
         self._trainer.signal(number)
         deadline = time.monotonic() + _SECONDS_TO_SAVE

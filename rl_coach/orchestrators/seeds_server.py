@@ -123,11 +123,13 @@ class SeedsServer:
             return error
 
     def _may_go_on(self) -> bool:
-        """True if all seeds of the next call have requested it. Before they are chosen: if all seeds have."""
+        """True if all seeds of the next call have requested it. Before these seeds are chosen, all seeds must have made
+        a request."""
         return bool(self._rows) and all(self._asked[seed] for seed in self._agreed or self._rows)
 
     def _agree(self) -> None:
-        """Choose the seeds with the fewest steps. Their call ends where they have as many steps as another seed."""
+        """Choose the seeds of the next call, and its number of steps. These are the seeds with the fewest steps so far.
+        The call ends at the latest where these seeds have as many steps as another seed."""
         asked = {seed: messages[0] for seed, messages in self._asked.items()}
         places = sorted({place for _, _, place in asked.values()})
         self._agreed = [seed for seed, (_, _, place) in asked.items() if place == places[0]]
@@ -139,7 +141,8 @@ class SeedsServer:
             self._reply(seed, steps)
 
     def _run(self) -> None:
-        """Make the call of the chosen seeds: one call for each plan. Plans differ if schedules count episodes."""
+        """Make the call of the chosen seeds. Their plans are usually equal, because their schedules are equal. If
+        schedules count episodes, plans may differ. Then there is a call for each plan."""
         asked = {seed: self._asked[seed].popleft() for seed in self._agreed}
         for seed, (_, _, variables) in asked.items():
             if variables is not None:

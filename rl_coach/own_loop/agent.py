@@ -204,7 +204,11 @@ class Agent:
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
     ) -> list[int]:
-        """The environments in which the agent acts now. The others ignore this action, and begin an episode next."""
+        """The environments in which the agent acts now. The others begin an episode in their next step, and ignore the
+        action of this step.
+
+        :raises CoachError: if an environment resets itself, and ``autoreset_mode`` does not say when
+        """
         if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
             return indices
         environments, resets_itself = self._environments, self._autoreset_mode == "next_step"
@@ -353,7 +357,10 @@ class Agent:
         self._take(answers)
 
     def _last_of_episode(self, index: int, number: int, state: Any, infos: Any, info: Any) -> tuple[Any, Any]:
-        """The last state of an episode, and its info. :param number: the environment's row in ``infos``"""
+        """The last state of an episode, and its info. :param number: the environment's row in ``infos``
+
+        :raises CoachError: if ``state`` is the first state of the next episode, and the last state is missing
+        """
         if isinstance(infos, Mapping) and "final_obs" in infos:
             return final_of(infos, number)
         if self._autoreset_mode == "same_step":
@@ -390,7 +397,8 @@ class Agent:
             self._take(answers)
 
     def _take(self, answers: dict[int, tuple[Any, ...]]) -> None:
-        """Process the answers. An answer without its next state waits, unless its episode has terminated."""
+        """Process the answers. An answer without its next state waits for this state, unless its episode has
+        terminated."""
         environments, level = self._environments, self._level
         responses = {}
         for index, (next_state, reward, terminated, truncated, info) in answers.items():
@@ -774,7 +782,11 @@ def make_agent(
 
 
 def _checked_infos(infos: Any, count: int | None) -> Any:
-    """The infos, with masks as arrays. :param count: number of environments; None for a single info"""
+    """The infos of the user's environments; a mask in parts becomes one array.
+
+    :param count: number of environments; None if ``infos`` is the info of one environment
+    :raises CoachError: if the infos have another form, or are not one for each environment
+    """
     if infos is None:
         return {}
     if isinstance(infos, Mapping):

@@ -698,7 +698,10 @@ class RLgraphAgent(SpecAgent):
     def _query(
         self, row: int, state: Any, explores: bool, preprocesses: bool, best: Callable[[int], Any], is_single: bool
     ) -> Any:
-        """The action for a state. :param best: returns the best action for a row with a state outside of an episode"""
+        """The action for a state. Nothing is stored or counted, except if the network is recurrent.
+
+        :param best: returns the policy's best action for a row, if its state is not in the episode of the environment
+        """
         raw = _raw(state)
         count = len(self.env_names)
         index = self._place_of(raw) if is_single and count > 1 else row % count
@@ -751,7 +754,8 @@ class RLgraphAgent(SpecAgent):
         return self.act(state, name, not explores)
 
     def _filtered(self, index: int, state: Any) -> Any:
-        """A state after the agent's filters. The current state of an episode also uses its earlier states."""
+        """A state after the agent's filters. If it is the current state of the episode, the filters use the episode's
+        earlier states."""
         if self._enters(index, state):
             return self._core.episode.curr_state
         return self._filter_alone(self._environments[index].read(state, {}))

@@ -169,7 +169,8 @@ class PrioritizedReplay(Memory):
 
 
 def _observations(space: Any, where: str) -> dict[str, tuple[Any, Any]]:
-    """Coach's space for each state of a Gymnasium space, and the function that converts its values, or None."""
+    """Coach's space for each state of a Gymnasium space, and the function that converts its values (None if they do
+    not change)."""
     parts = getattr(space, "spaces", {"observation": space})
     named = parts if isinstance(parts, Mapping) else {str(number): one for number, one in enumerate(parts)}
     return {name: observation_space_of(one, None, where, name) for name, one in named.items()}

@@ -185,7 +185,8 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
 
 
 def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
-    """The layers of several paths. The last path reads the outputs of the others, which read one state each."""
+    """The layers of several paths. Each path except the last one reads one state, and ends in an ``output`` that the
+    last path reads."""
     by_name: dict[str, Stack] = {}
     for index, path in enumerate(paths):
         here, layers = f"{where}[{index}]", list(path)
@@ -351,7 +352,8 @@ def _rename_embedders(definition: Definition, name: str) -> None:
 
 
 def _rescaling(definition: Definition, name: str) -> dict[str, float] | None:
-    """The divisors of a state in the network: None for Coach's defaults; 1 if the specification filters it."""
+    """The divisors of a state in the network: None for Coach's defaults; 1 if the specification itself filters the
+    state."""
     filters = definition.parameters.input_filter
     has_own = filters is not None and name in filters.observation_filters
     return dict.fromkeys(INPUT_RESCALING, 1.0) if has_own else None

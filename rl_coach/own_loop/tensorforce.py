@@ -516,7 +516,11 @@ __getattr__ = without_meaning(
 
 
 class _Model:
-    """TensorForce's model of an agent. For methods that Coach does not support, an error recommends a replacement."""
+    """TensorForce's model of an agent, with the methods that Coach supports. For other methods, an error recommends a
+    replacement.
+
+    :param agent: the agent
+    """
 
     def __init__(self, agent: TensorForceAgent):
         self.save, self.restore = agent.save_model, agent.restore_model

@@ -168,7 +168,10 @@ class Cluster:
             return json.loads(_read(response))
 
     def _call(self, verb: str, kind: str, place: list[str], subject: str, suffix: str = "", **options: Any) -> Any:
-        """The HTTP response to a request, with an unread body. :raises ClusterError: if there is no good response"""
+        """The HTTP response to a request. Its body has not been read yet.
+
+        :raises ClusterError: if the request is refused, or there is no answer
+        """
         api, name = _KINDS[kind]
         method = getattr(getattr(client, api)(self._client), f"{verb}_{name}{suffix}")
         try:
@@ -181,7 +184,10 @@ class Cluster:
 
 
 def _load(settings: client.Configuration, kubeconfig: str, context: str) -> str:
-    """Set the fields of ``settings`` for a connection. :return: the namespace of the kubeconfig or the pod"""
+    """Set the fields of ``settings`` for a connection.
+
+    :return: the namespace of the kubeconfig or the pod
+    """
     if not kubeconfig and not context and _is_in_pod():
         config.load_incluster_config(client_configuration=settings)
         return (_SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()

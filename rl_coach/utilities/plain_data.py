@@ -391,7 +391,8 @@ class _Flattener:
 
 
 class _Restorer:
-    """Builds the object of each node once, before the objects that it refers to, so that cycles work."""
+    """Builds the object of each node once. An object is built before the objects that it refers to, so that cycles
+    work."""
 
     def __init__(self, tree: State):
         self._tree = tree

@@ -344,7 +344,10 @@ def _as_bytes(array: np.ndarray) -> bytes:
 
 
 def _from_bytes(data: bytes) -> np.ndarray:
-    """The array that ``_as_bytes`` wrote. :raises ValueError: if the data is not an array of its length"""
+    """The array that ``_as_bytes`` wrote.
+
+    :raises ValueError: if the data is not an array, or its length is wrong
+    """
     file = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(file)
