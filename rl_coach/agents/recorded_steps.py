@@ -204,8 +204,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     ``importance_weights`` [B] are the weights of the rows' losses; the default is 1 for each row. ``info`` and
     ``next_info`` contain the action masks of the states.
 
-    :raises CoachError: if a column is missing, is unknown or has a wrong shape; the agent does not use the column; or
-        the agent or its filters need other steps of the episode
+    :raises CoachError: if a column is missing, is unknown or has a wrong shape; if the agent cannot use a given column;
+        or if the agent or its filters need other steps of the episode
     """
     _require_memory(core)
     _require_single_steps(core)
