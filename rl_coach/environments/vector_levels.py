@@ -137,7 +137,9 @@ class VectorOfOne(gymnasium.Env):
         self._is_same_step = autoreset_mode_of(vector) is AutoresetMode.SAME_STEP
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        observations, infos = self.vector.reset(seed=seed)
+        super().reset(seed=seed)
+        # a checkpoint has only the state of this generator, and the next episodes of a resumed run depend on it
+        observations, infos = self.vector.reset(seed=int(self.np_random.integers(2**31)))
         return rows_at(observations, 0), row_of_infos(infos, 0)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

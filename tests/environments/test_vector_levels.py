@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.environments.native_copies import _info_columns
-from rl_coach.environments.vector_levels import info_of
+from rl_coach.environments.vector_levels import VectorOfOne, info_of
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
@@ -204,3 +205,12 @@ def test_masks_of_all_copies_in_parts_or_in_a_list_are_one_array(masks):
     expected = [[0, 0, 1, 0, 1], [1, 0, 0, 1, 0]]
     assert _info_columns(infos)["action_mask"].tolist() == expected
     assert [info_of(infos, index)["action_mask"].tolist() for index in range(2)] == expected
+
+
+def test_the_state_of_the_generator_determines_the_next_episodes():
+    one, other = (VectorOfOne(gymnasium.make_vec("CartPole-v1", 1)) for _ in range(2))
+    one.reset(seed=1)
+    one.reset()
+    other.reset(seed=2)
+    other.np_random.bit_generator.state = one.np_random.bit_generator.state
+    np.testing.assert_array_equal(one.reset()[0], other.reset()[0])
