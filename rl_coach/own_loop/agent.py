@@ -297,7 +297,11 @@ class Agent:
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
         inputs = core.prepare_batch_for_inference(filtered, description.network)
-        outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
+        network.has_noise = False
+        try:
+            outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
+        finally:
+            network.has_noise = True
         if core.stores_recurrent_states:  # the agent then passes the recurrent state to the network
             network.recurrent_state = before
         mask = core.spaces.action_mask(state)

@@ -24,6 +24,8 @@ from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import Frameworks
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.command_line.names_elsewhere import NAMES_HERE
@@ -122,6 +124,20 @@ def test_a_deterministic_action_is_that_of_the_exported_policy(tmp_path):
             found.append(agent.act(one, deterministic=True))
             agent.observe(0.0, True)
     assert found == expected and len(set(expected)) == 2
+
+
+def test_a_deterministic_action_has_no_noise_of_noisy_layers():
+    noisy = FCMiddlewareParameters(scheme=[NoisyNetDense(32)], dense_layer=NoisyNetDense)
+    spaces = {"observation_space": Box(-1, 1, (4,)), "action_space": Discrete(6)}
+    agent = make_agent(
+        "DQN", **spaces, network_wrappers={"main": {"middleware_parameters": noisy}}, seed=0, framework=FRAMEWORK.name
+    )
+    rng = np.random.default_rng(0)
+    with agent.evaluation():
+        for one in rng.uniform(-1, 1, (60, 4)).astype(np.float32):
+            found = agent.act(one, deterministic=True)
+            agent.observe(0.0, True)
+            assert found == agent.predict(one)
 
 
 @pytest.mark.parametrize("num_envs", [1, 4])
