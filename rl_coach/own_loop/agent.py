@@ -741,7 +741,7 @@ def make_agent(
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids must name each of the {num_envs} environments once, not {env_ids!r}")
-    chosen = framework or default_framework()
+    chosen = str(getattr(framework, "name", framework) or default_framework())  # also a member of Frameworks
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, num_envs)

@@ -283,6 +283,16 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
         agent_of("nowhere:Parameters", "CartPole-v1")
 
 
+def test_a_framework_may_be_a_member_of_its_enum_and_an_agent_is_no_algorithm():
+    spaces = {"observation_space": Box(-1, 1, (3,)), "action_space": Discrete(2)}
+    agent = make_agent("DQN", **spaces, framework=FRAMEWORK)
+    assert agent.graph_manager.task_parameters.framework_type is FRAMEWORK
+    with pytest.raises(CoachError, match="there is no framework '3'"):
+        make_agent("DQN", **spaces, framework=3)
+    with pytest.raises(CoachError, match=r"an algorithm must be a name or AgentParameters, not <class .*PPOAgent'>"):
+        make_agent(PPOAgent, **spaces)
+
+
 def test_what_is_wrong_is_one_line_and_changes_nothing():
     agent, untouched = bandit(), bandit()
     for wrong, reason in [
