@@ -296,6 +296,8 @@ class Agent:
         network, state = description.acting_network(core.networks), core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
+        if "noise" in before:  # zeros draw the most probable state of a world model, as in the exported policy
+            before = network.recurrent_state = {**before, "noise": np.zeros_like(before["noise"])}
         inputs = core.prepare_batch_for_inference(filtered, description.network)
         network.has_noise = False
         try:
