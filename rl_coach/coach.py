@@ -140,6 +140,8 @@ class CoachInterface(CoachLauncher):
                 raise CoachError(f"callbacks: {one!r} is not an object of a subclass of rl_coach.callbacks.Callback")
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
+        if not isinstance(callbacks, Sequence) or any(isinstance(one, type) for one in callbacks):
+            raise CoachError(f"callbacks is {callbacks!r:.100}, not a list of objects: write callbacks=[MyCallback()]")
         if callbacks and self._has_workers:
             raise CoachError(
                 'callbacks: objects cannot be sent to worker processes; use callback="module:Class(...)" instead'

@@ -59,6 +59,7 @@ class Architecture:
         # only values of the online network are kept for acting, so a target has to wait
         self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
+        self.has_noise = True  # False: the noise of NoisyNet layers is zero
         self.recurrent_state: dict[str, np.ndarray] = {}
         self.reset_internal_memory()
 
@@ -196,7 +197,8 @@ class Architecture:
     def _renew_noise(self, arrays: list[np.ndarray]) -> None:
         first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
-            sample = self._rng.standard_normal(arrays[first + index].shape)
+            shape = arrays[first + index].shape
+            sample = self._rng.standard_normal(shape) if self.has_noise else np.zeros(shape)
             # in place: ONNX Runtime reads the array at its bound address
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
 

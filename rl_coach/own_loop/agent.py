@@ -298,8 +298,14 @@ class Agent:
         network, state = description.acting_network(core.networks), core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
+        if "noise" in before:  # zeros draw the most probable state of a world model, as in the exported policy
+            before = network.recurrent_state = {**before, "noise": np.zeros_like(before["noise"])}
         inputs = core.prepare_batch_for_inference(filtered, description.network)
-        outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
+        network.has_noise = False
+        try:
+            outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
+        finally:
+            network.has_noise = True
         if core.stores_recurrent_states:  # the agent then passes the recurrent state to the network
             network.recurrent_state = before
         mask = core.spaces.action_mask(state)
@@ -754,7 +760,7 @@ def make_agent(
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids must name each of the {num_envs} environments once, not {env_ids!r}")
-    chosen = framework or default_framework()
+    chosen = str(getattr(framework, "name", framework) or default_framework())  # also a member of Frameworks
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, num_envs)

@@ -57,7 +57,8 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
     if reason := getattr(algorithm, "why_not_in_own_loop", ""):
         name = (algorithm if isinstance(algorithm, type) else type(algorithm)).__name__
         raise CoachError(f"make_agent cannot make an agent of {name}: {reason}")
-    made = algorithm() if isinstance(algorithm, type) else algorithm
+    is_class = isinstance(algorithm, type) and issubclass(algorithm, AgentParameters)
+    made = algorithm() if is_class else algorithm
     if not isinstance(made, AgentParameters):
         raise CoachError(f"an algorithm must be a name or AgentParameters, not {algorithm!r}")
     return made

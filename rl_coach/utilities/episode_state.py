@@ -25,7 +25,8 @@ class KeepsEpisodeState:
 
     An agent has an actor for each episode in progress. If there are several, each actor needs its own state:
 
-    * A class that declares ``episode_attributes`` shares everything except these attributes among the actors.
+    * A class that declares ``episode_attributes`` shares the objects of all other attributes among the actors. An
+      assignment to an attribute belongs to one actor.
     * Any other class gets its own instance for each actor. Schedules, spaces, statistics
       (``NumpySharedRunningStats``) and random generators in its attributes are shared.
 

@@ -493,3 +493,9 @@ def test_from_the_command_line_and_python(tmp_path):
 def test_objects_cannot_go_to_workers():
     with pytest.raises(CoachError, match="callback="):
         CoachInterface(preset="CartPole_A3C", num_workers=2, callbacks=[Recorder()])
+
+
+@pytest.mark.parametrize("callbacks", [Recorder(), [Recorder]])
+def test_callbacks_of_the_interface_are_a_list_of_objects(callbacks):
+    with pytest.raises(CoachError, match=r"callbacks is .*, not a list of objects: write callbacks=\[MyCallback\(\)\]"):
+        CoachInterface(preset="CartPole_DQN", callbacks=callbacks)

@@ -24,6 +24,9 @@ from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import Frameworks
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.command_line.names_elsewhere import NAMES_HERE
@@ -122,6 +125,20 @@ def test_a_deterministic_action_is_that_of_the_exported_policy(tmp_path):
             found.append(agent.act(one, deterministic=True))
             agent.observe(0.0, True)
     assert found == expected and len(set(expected)) == 2
+
+
+def test_a_deterministic_action_has_no_noise_of_noisy_layers():
+    noisy = FCMiddlewareParameters(scheme=[NoisyNetDense(32)], dense_layer=NoisyNetDense)
+    spaces = {"observation_space": Box(-1, 1, (4,)), "action_space": Discrete(6)}
+    agent = make_agent(
+        "DQN", **spaces, network_wrappers={"main": {"middleware_parameters": noisy}}, seed=0, framework=FRAMEWORK.name
+    )
+    rng = np.random.default_rng(0)
+    with agent.evaluation():
+        for one in rng.uniform(-1, 1, (60, 4)).astype(np.float32):
+            found = agent.act(one, deterministic=True)
+            agent.observe(0.0, True)
+            assert found == agent.predict(one)
 
 
 @pytest.mark.parametrize("num_envs", [1, 4])
@@ -278,6 +295,37 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
         Agent.load(tmp_path / "elsewhere")
     with pytest.raises(CoachError, match="the package 'nowhere' is not installed"):
         agent_of("nowhere:Parameters", "CartPole-v1")
+
+
+@pytest.mark.skipif(FRAMEWORK is Frameworks.mxnet, reason="DreamerV3 does not learn on MXNet")
+def test_a_deterministic_action_draws_the_most_probable_states_of_a_world_model():
+    size = ModelSize(deter=32, units=16)
+    agent = make_agent(
+        "DreamerV3",
+        observation_space=Box(-1, 1, (4,)),
+        action_space=Discrete(4),
+        seed=0,
+        framework=FRAMEWORK.name,
+        **{"algorithm.size": size},
+    )
+    states = np.random.default_rng(0).uniform(-1, 1, (60, 4)).astype(np.float32)
+    expected = [agent.predict(one) for one in states]
+    with agent.evaluation():
+        found = []
+        for one, following in zip(states, [*states[1:], states[0]]):
+            found.append(agent.act(one, deterministic=True))
+            agent.observe(0.0, len(found) == len(states), next_states=following)
+    assert found == expected
+
+
+def test_a_framework_may_be_a_member_of_its_enum_and_an_agent_is_no_algorithm():
+    spaces = {"observation_space": Box(-1, 1, (3,)), "action_space": Discrete(2)}
+    agent = make_agent("DQN", **spaces, framework=FRAMEWORK)
+    assert agent.graph_manager.task_parameters.framework_type is FRAMEWORK
+    with pytest.raises(CoachError, match="there is no framework '3'"):
+        make_agent("DQN", **spaces, framework=3)
+    with pytest.raises(CoachError, match=r"an algorithm must be a name or AgentParameters, not <class .*PPOAgent'>"):
+        make_agent(PPOAgent, **spaces)
 
 
 def test_what_is_wrong_is_one_line_and_changes_nothing():

@@ -91,6 +91,7 @@ class RewardReturnScalingFilter(RewardFilter):
     def set_state(self, state: State) -> None:
         try:
             self._running = state["running"]
-            self._returns = _Returns(*(state[name] for name in ("count", "mean", "squares", "largest")))
+            saved = {name: state[name] for name in ("count", "mean", "squares", "largest")}
         except KeyError as missing:
             raise CoachError(f"the saved state of the RewardReturnScalingFilter has no {missing}") from None
+        vars(self._returns).update(saved)  # the same object, because the filters of all actors share it

@@ -75,6 +75,17 @@ def test_it_goes_on_from_its_state_in_the_middle_of_an_episode():
         other.set_state({"running": 0.0})
 
 
+def test_restored_statistics_belong_to_all_actors():
+    saved, restored = RewardReturnScalingFilter(DISCOUNT), RewardReturnScalingFilter(DISCOUNT)
+    for reward in (1.0, -2.0):
+        saved.filter(reward)
+    another = restored.for_another_actor()
+    restored.set_state(saved.get_state())
+    assert another.scale == restored.scale == saved.scale
+    another.filter(9.0)
+    assert another.scale == restored.scale > saved.scale
+
+
 def test_episodes_side_by_side_have_returns_of_their_own():
     scaling = RewardReturnScalingFilter(DISCOUNT, 5.0)
     scaling.filter(10.0)
