@@ -84,7 +84,10 @@ class NetworkFunction:
         raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
     def in_parts(self, weights: Sequence) -> NetworkParts:
-        """The parts of the network for given weights. :raises CoachError: if it cannot be called in parts"""
+        """Functions that compute one part of the network each, with the given weights; see ``NetworkParts``.
+
+        :raises CoachError: if the parts of this network cannot be computed separately
+        """
         raise CoachError(f"network '{self.name}' cannot be called in parts")
 
     def initial_weights(self) -> list[np.ndarray]:

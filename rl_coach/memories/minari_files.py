@@ -158,7 +158,7 @@ def _buffer(steps: Batch, number: int, spaces: SpacesDefinition | None) -> Episo
         if not np.array_equal(column[1:], steps.next_state_columns[name][:-1]):
             raise CoachError(
                 f"episode {number}: the next '{name}' of a step differs from '{name}' of the following step, but "
-                f"Minari's format needs equal values: write to FILE.csv, which can contain such steps of vectors"
+                f"Minari's format needs equal values: if all observations are vectors, write to FILE.csv instead"
             )
     # Minari stores one more observation than steps.
     observations = {

@@ -37,7 +37,7 @@ def require_sound(
 
     :param spaces: the spaces of stored transitions
     :param stores_episodes: True if the memory stores whole episodes: each row must then belong to an episode
-    :param most_steps_ahead: the number of counted steps that may arrive before their transitions
+    :param most_steps_ahead: number of steps that a message may count beyond its transitions, which follow later
     :param has_priorities: True: each transition must have a first priority. False: no transition may have a priority
     :raises CoachError: if the experience is not readable or does not fit
     """

@@ -78,8 +78,8 @@ class Experience:
 
     :param algorithm: the settings for the form: single transitions, n-step transitions or whole episodes
 
-    :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
-        arrive; it is the number of steps that the other process collects for one message
+    :ivar most_steps_ahead: a message of another process may count at most this many steps more than it has transitions.
+        The transitions of these steps follow in later messages
     :ivar remembers_action_info: True if the probabilities and values from the choice of the action are stored with each
         transition
     :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
