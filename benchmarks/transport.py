@@ -58,7 +58,7 @@ def transitions(kind: str, count: int) -> list[Transition]:
 
 def columns(kind: str, rows: int) -> Batch:
     """The columns of a chunk, from the memory of a worker."""
-    memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
+    memory = OutgoingMemory((MemoryGranularity.Episodes, 0), traits={"stores_episodes": False})
     for transition in transitions(kind, rows):
         memory.store(transition)
     chunk, _ = memory.take()
@@ -213,7 +213,7 @@ def _count(arriving: Iterator[int], seconds: float) -> float:
 def gathering_rate(kind: str, rows: int, seconds: float) -> float:
     """Transitions per second that a worker can store in its memory and encode as chunks, without sending."""
     played = transitions(kind, rows)
-    memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
+    memory = OutgoingMemory((MemoryGranularity.Episodes, 0), traits={"stores_episodes": False})
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
         for transition in played:

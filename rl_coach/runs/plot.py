@@ -49,6 +49,10 @@ class SignalPlot:
     background: str = "none"
 
     def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self) -> str:
+        """Return the picture."""
         drawn = [line for line in self.lines if line.x.size]
         if not drawn:
             return f'{_SVG} width="320" height="24">{_text(0, 16, "no values yet")}</svg>'
