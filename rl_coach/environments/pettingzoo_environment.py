@@ -10,6 +10,7 @@ from typing import Any, Iterable, Sequence, Union
 
 import numpy as np
 
+from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
 from rl_coach.environments.gym_levels import import_level
@@ -18,7 +19,7 @@ from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command, missing_package
 from rl_coach.space_values import one_number, truth
-from rl_coach.spaces import VectorObservationSpace
+from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utilities.user_code import environment_error
@@ -75,7 +76,12 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     def __init__(
         self,
         level: Union[str, LevelSelection, None],
+        seed: int | None,
         frame_skip: int = 1,
+        human_control: bool = False,
+        custom_reward_threshold: float | None = None,
+        visualization_parameters: VisualizationParameters | None = None,
+        target_success_rate: float = 1.0,
         turns: bool | None = None,
         additional_simulator_parameters: dict[str, Any] | None = None,
         observation_space_type: ObservationSpaceType | None = None,
@@ -90,8 +96,11 @@ class PettingZooEnvironment(MultiAgentEnvironment):
                 f"frame_skip of level '{level}' must be 1, not {frame_skip}: Coach does not repeat actions in "
                 f"PettingZoo"
             )
-        super().__init__(level, frame_skip=frame_skip, **settings)
-        self._rng = np.random.default_rng(self.seed)
+        super().__init__(
+            level, seed, frame_skip, human_control, custom_reward_threshold,
+            visualization_parameters or VisualizationParameters(), target_success_rate, **settings,
+        )  # fmt: skip
+        self._rng = np.random.default_rng(seed)
         arguments, mode = additional_simulator_parameters or {}, self._render_mode()
         self.env, self.takes_turns = _make(
             self.env_id, turns, arguments if mode is None else {**arguments, "render_mode": mode}
@@ -106,7 +115,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             for player in self.players
         }
         self._read_spaces(observation_space_type, observations, combines_choices)
-        self.seed_episodes(int(self._rng.integers(2**31)) if self.seed is None else self.seed)
+        self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
+        self.seed_episodes(int(self._rng.integers(2**31)) if seed is None else seed)
 
     def _read_spaces(
         self, kind: ObservationSpaceType | None, names: Sequence[str] | None, combines_choices: bool | None
