@@ -135,13 +135,13 @@ class CoachInterface(CoachLauncher):
         if flag_checks.are_several(self.args):
             raise CoachError(_SEVERAL.format(f"resume={self.args.resume!r}"))
         self._has_workers = flag_checks.wants_workers(self.args)
-        for one in callbacks:
-            if not isinstance(one, Callback):
-                raise CoachError(f"callbacks: {one!r} is not an object of a subclass of rl_coach.callbacks.Callback")
+        if not isinstance(callbacks, Sequence) or not all(isinstance(one, Callback) for one in callbacks):
+            raise CoachError(
+                f"callbacks is {callbacks!r:.100}, not a list of objects of rl_coach.callbacks.Callback: write "
+                "callbacks=[MyCallback()]"
+            )
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
-        if not isinstance(callbacks, Sequence) or any(isinstance(one, type) for one in callbacks):
-            raise CoachError(f"callbacks is {callbacks!r:.100}, not a list of objects: write callbacks=[MyCallback()]")
         if callbacks and self._has_workers:
             raise CoachError(
                 'callbacks: objects cannot be sent to worker processes; use callback="module:Class(...)" instead'

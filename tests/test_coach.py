@@ -259,7 +259,7 @@ def test_flags_of_the_command_are_no_keywords(keyword):
 
 
 def test_a_callback_of_another_class_is_refused():
-    with pytest.raises(CoachError, match=r"^callbacks: 3 is not an object of a subclass of"):
+    with pytest.raises(CoachError, match=r"^callbacks is \[3\], not a list of objects of"):
         CoachInterface(preset="recorder.py", callbacks=[3])
 
 

@@ -497,5 +497,5 @@ def test_objects_cannot_go_to_workers():
 
 @pytest.mark.parametrize("callbacks", [Recorder(), [Recorder]])
 def test_callbacks_of_the_interface_are_a_list_of_objects(callbacks):
-    with pytest.raises(CoachError, match=r"callbacks is .*, not a list of objects: write callbacks=\[MyCallback\(\)\]"):
+    with pytest.raises(CoachError, match=r"not a list of objects of .*: write callbacks=\[MyCallback\(\)\]"):
         CoachInterface(preset="CartPole_DQN", callbacks=callbacks)
