@@ -29,7 +29,7 @@ from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationRep
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, Schedule, after
-from rl_coach.utilities.spec_fields import Fields, is_empty, number, shown
+from rl_coach.utilities.spec_fields import Fields, number, shown
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -485,5 +485,5 @@ def left_out(fields: Fields, reason: str, *names: str) -> None:
     """Warn of keys that have no effect, except if their values are empty or 0."""
     for name in names:
         value = fields.get(name)
-        if not is_empty(value) and value != 0:
+        if value is not None and value is not False and value != 0 and value != "":
             logger.warning("the spec's '%s' is ignored: %s", fields.path(name), reason)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Sequence, Union
 
 from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.own_loop.spec_parts import Definition, schedule_of
-from rl_coach.utilities.spec_fields import Fields, Read, is_empty, number, shown, whole
+from rl_coach.utilities.spec_fields import Fields, Read, number, shown, whole
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -81,7 +81,8 @@ def unused(reason: str, *defaults: Any) -> Callable[..., list[Row]]:
     """
 
     def read(value: Any, where: str) -> None:
-        if not is_empty(value) and not any(type(value) is type(one) and value == one for one in defaults):
+        is_empty = value is False or (isinstance(value, (str, list, tuple, dict)) and not value)
+        if not is_empty and not any(type(value) is type(one) and value == one for one in defaults):
             logger.warning("the spec's '%s' is ignored: %s", where, reason)
 
     return lambda *keys: [Row(key, (), read) for key in keys]
@@ -91,7 +92,7 @@ def refused(reason: str) -> Callable[..., list[Row]]:
     """Rows for keys that Coach does not support: only empty values are allowed. :param reason: for the error"""
 
     def read(value: Any, where: str) -> None:
-        if not is_empty(value):
+        if not (value is False or (isinstance(value, (list, tuple, dict)) and not value)):
             raise CoachError(f"the spec's '{where}': {reason}")
 
     return lambda *keys: [Row(key, (), read) for key in keys]

@@ -81,11 +81,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
-def is_empty(value: Any) -> bool:
-    """True for None, False, and a text, list or dict without content."""
-    return value is None or value is False or (isinstance(value, (str, list, tuple, dict)) and not value)
-
-
 def is_number(value: Any) -> bool:
     """True for a finite number; not for a truth value."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
@@ -259,7 +254,8 @@ class Fields:
         :raises CoachError: if one of the keys has a value
         """
         for name in names:
-            if not is_empty(self.get(name)):
+            value = self.get(name)
+            if not (value is None or value is False or (isinstance(value, (list, tuple, dict)) and not value)):
                 raise CoachError(f"the spec's '{self.path(name)}': {reason}")
 
     def finish(self) -> None:
