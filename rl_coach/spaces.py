@@ -682,7 +682,7 @@ class MultiDiscreteActionSpace(ActionSpace):
 
     def val_matches_space_definition(self, val: Any) -> bool:
         array = np.asarray(val)
-        if array.dtype.kind not in NUMBERS or array.shape != tuple(self.shape):
+        if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
             return False
         return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
 

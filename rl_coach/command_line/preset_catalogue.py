@@ -84,8 +84,7 @@ def _summary(name: str) -> PresetSummary:
     nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
-    made = ("EnvironmentParameters", "GymVectorEnvironment", "Atari")
-    environments = [call for call in calls if _called_name(call).endswith(made)]
+    environments = [call for call in calls if _is_environment(_called_name(call))]
     return PresetSummary(
         name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
@@ -132,6 +131,10 @@ def _called_name(call: ast.Call) -> str:
     if isinstance(call.func, ast.Name):
         return call.func.id
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _is_environment(name: str) -> bool:
+    return name.endswith("EnvironmentParameters") or name in ("GymVectorEnvironment", "Atari")
 
 
 def _environment_text(call: ast.Call) -> str:
