@@ -12,7 +12,6 @@ from typing import Any, Callable, Iterable, Sequence
 import numpy as np
 
 from rl_coach.core_types import Transition
-from rl_coach.filters.base_filter import Filter
 from rl_coach.filters.filter import OVERRIDES as FILTER_OVERRIDES
 from rl_coach.filters.filter import InputFilter, changes_nothing
 from rl_coach.utils import CoachError
@@ -77,7 +76,7 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]], r
     """
     for name, members in filters.observation_filters.items():
         for place, member in enumerate(members.values()):
-            if not _has_statistics(member):
+            if not member.has_statistics:
                 continue
             before = list(members.values())[:place]
             for observations, _ in read():
@@ -85,7 +84,7 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]], r
                     filters.reset()
                     member.filter_batch(_through(before, observations[name]), True)
     for place, reward_filter in enumerate(filters.reward_filters.values()):
-        if _has_statistics(reward_filter) and (reads_episodes or not reward_filter.remembers_episode):
+        if reward_filter.has_statistics and (reads_episodes or not reward_filter.remembers_episode):
             before_it = list(filters.reward_filters.values())[:place]
             for _, rewards in read():
                 filters.reset()
@@ -97,23 +96,19 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]], r
 
 def has_statistics(filters: InputFilter) -> bool:
     """True if a filter of the chain has statistics over several episodes."""
-    return any(_has_statistics(member) for _, member in filters._members())
-
-
-def _has_statistics(member: Filter) -> bool:
-    return member.has_statistics
+    return any(member.has_statistics for _, member in filters._members())
 
 
 def _through(members: Iterable[Any], column: Any) -> Any:
     for member in members:
         # only filters without statistics update their state here: they store data of the episode, or they have no state
-        column = member.filter_batch(column, not _has_statistics(member))
+        column = member.filter_batch(column, not member.has_statistics)
     return column
 
 
 def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
     for member in members:
-        rewards = [member.filter(reward, not _has_statistics(member)) for reward in rewards]
+        rewards = [member.filter(reward, not member.has_statistics) for reward in rewards]
     return np.asarray(rewards)
 
 
